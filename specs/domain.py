@@ -41,7 +41,7 @@ class Domain(BaseModel):
         default_factory=dict, description="Jinja2 text that replaces a role's prompt, by role."
     )
 
-    _source: Path = PrivateAttr(default=Path("."))
+    _source: Path = PrivateAttr(default=Path())
 
     @property
     def source(self) -> Path:

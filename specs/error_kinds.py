@@ -55,6 +55,8 @@ _BUILT_IN: dict[Check, dict[str, str]] = {
 }
 
 BUILT_IN_ERROR_KINDS: tuple[ErrorKind, ...] = tuple(
-    ErrorKind(id=id, check=check, text=text) for check, kinds in _BUILT_IN.items() for id, text in kinds.items()
+    ErrorKind(id=id, check=check, text=text)
+    for check, kinds in _BUILT_IN.items()
+    for id, text in kinds.items()
 )
 """The kinds that every domain has, in the order of their checks."""

@@ -24,7 +24,9 @@ class Role(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    sees: tuple[Sight, ...] = Field(description="What the role is shown; anything not listed is hidden from it.")
+    sees: tuple[Sight, ...] = Field(
+        description="What the role is shown; anything not listed is hidden from it."
+    )
 
 
 DEFAULT_ROLES: dict[str, Role] = {
@@ -36,7 +38,7 @@ DEFAULT_ROLES: dict[str, Role] = {
 
 
 def pointer_segments(pointer: str) -> tuple[str, ...]:
-    """Split an RFC 6901 pointer into its unescaped segments; "" gives (). Raises ValueError on anything else."""
+    """The unescaped segments of an RFC 6901 pointer; "" gives (). Raises ValueError for anything else."""
     if pointer == "":
         return ()
     if not pointer.startswith("/"):

@@ -6,6 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+_SNIPPET = 120
+"""Characters of a source line that a rendered problem shows."""
+
 
 class UserError(Exception):
     """A mistake the user can fix. The command line prints it without a traceback and exits with status 2."""
@@ -36,9 +39,11 @@ class Problem:
         place = ":".join(str(part) for part in (self.file, self.line, self.column) if part not in ("", None))
         lines = [f"{place}: {self.severity}: {self.message}" if place else f"{self.severity}: {self.message}"]
         if self.snippet is not None and self.column is not None:
+            start = max(0, self.column - _SNIPPET // 2) if len(self.snippet) > _SNIPPET else 0
+            shown, before = self.snippet[start : start + _SNIPPET], self.snippet[start : self.column - 1]
             # tabs are kept so that the caret stands under its character at any tab width
-            indent = "".join("\t" if letter == "\t" else " " for letter in self.snippet[: self.column - 1])
-            lines += [f"  {self.snippet}", f"  {indent}^"]
+            indent = "".join("\t" if letter == "\t" else " " for letter in before)
+            lines += [f"  {shown}", f"  {indent}^"]
         if self.hint:
             lines.append(f"  {self.hint}" if self.hint.startswith("did you mean") else f"  hint: {self.hint}")
         return "\n".join(lines)

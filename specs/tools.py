@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic_core import PydanticCustomError
 
 Effect = Literal["read", "write", "irreversible", "none"]
 Actor = Literal["agent", "user"]
@@ -60,6 +61,17 @@ class Tool(BaseModel):
         description="JSON Schema (2020-12) of the arguments: the properties alone (all required), or a "
         "whole schema with `type: object`. Unknown arguments are never accepted.",
     )
+
+    @field_validator("name", mode="after")
+    @classmethod
+    def _not_reply(cls, name: str) -> str:
+        if name == REPLY:
+            raise PydanticCustomError(
+                "reserved",
+                "a tool cannot be named `reply`",
+                {"hint": "choose another: in a clause's `tools`, `reply` stands for messages to the user"},
+            )
+        return name
 
     @field_validator("parameters", mode="after")
     @classmethod
