@@ -65,10 +65,10 @@ def test_runs_have_the_shape_of_a_tau_bench_results_file(runs):
 
 
 def test_every_call_is_answered_next_and_fits_its_tool(library, runs):
-    parameters = {tool.name: tool.parameters for tool in library.tools}
+    tools = {tool.name: tool for tool in library.tools}
     for run in runs:
         for index, name, arguments in calls(run):
-            assert validate_arguments(parameters[name], arguments) == []
+            assert validate_arguments(tools[name], arguments) == []
             call, answer = run["traj"][index]["tool_calls"][0], run["traj"][index + 1]
             assert run["traj"][index]["content"] is None
             assert (answer["role"], answer["name"], answer["tool_call_id"]) == ("tool", name, call["id"])
