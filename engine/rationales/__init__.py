@@ -1,0 +1,7 @@
+"""Rationales: the prompt and the answer's schema for one action, and reading the answer back."""
+
+from .fit import TooLong
+from .prompt import Prompt, prompt
+from .rationale import Checks, Fix, Rationale, Unreadable, parse
+
+__all__ = ["Checks", "Fix", "Prompt", "Rationale", "TooLong", "Unreadable", "parse", "prompt"]
