@@ -48,7 +48,9 @@ class Summary:
     parsed: int = 0
     resampled: int = 0
     statuses: Counter[str] = field(default_factory=Counter)
+    audits: int = 0
     audited: Counter[str] = field(default_factory=Counter)
+    """How many of the `audits` passed, by gate."""
     prompt_tokens: int = 0
     cached_tokens: int = 0
     completion_tokens: int = 0
@@ -271,6 +273,7 @@ class _Rows:
             }
         )
         if read.audit is not None:
+            self.summary.audits += 1
             for gate in ("schema_valid", "references_visible", "literals_grounded", "consistent"):
                 self.summary.audited[gate] += getattr(read.audit, gate)
             self.audits.append({"critique_id": item.critique_id, **asdict(read.audit)})

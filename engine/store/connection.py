@@ -101,13 +101,11 @@ def _migrations() -> list[str]:
 
 
 def _version(connection: duckdb.DuckDBPyConnection) -> int:
-    exists = connection.execute(
-        "SELECT count(*) FROM duckdb_tables() WHERE schema_name = 'main' AND table_name = 'castline_migrations'"
-    ).fetchone()
-    if not exists or not exists[0]:
+    """How many migrations the database has; 0 for one that castline did not make."""
+    tables = connection.execute("SELECT table_name FROM duckdb_tables() WHERE schema_name = 'main'").fetchall()
+    if ("castline_migrations",) not in tables:
         return 0
-    row = connection.execute("SELECT coalesce(max(number), 0) FROM castline_migrations").fetchone()
-    return row[0] if row else 0
+    return connection.execute("SELECT coalesce(max(number), 0) FROM castline_migrations").fetchall()[0][0]
 
 
 def _migrate(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
@@ -116,9 +114,9 @@ def _migrate(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
         raise UserError(f"{path}: a newer castline wrote this store (version {version})", "install that version")
     connection.execute("BEGIN")
     if version == 0:
-        other = connection.execute("SELECT table_name FROM duckdb_tables() LIMIT 1").fetchone()
-        if other:
-            raise UserError(f"{path}: a DuckDB database of something else (it has a table {other[0]!r})")
+        others = connection.execute("SELECT table_name FROM duckdb_tables() LIMIT 1").fetchall()
+        if others:
+            raise UserError(f"{path}: a DuckDB database of something else (it has a table {others[0][0]!r})")
         connection.execute("CREATE TABLE castline_migrations (number INTEGER PRIMARY KEY)")
     for number, statements in enumerate(migrations[version:], version + 1):
         connection.execute(statements)
