@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.resources import files
 from pathlib import Path
 from typing import Literal
 
@@ -27,6 +26,9 @@ def _domains_in(folder: Path) -> dict[str, Path]:
 
 
 def _packaged() -> Path:
+    # its import takes as long as reading a domain
+    from importlib.resources import files
+
     return Path(str(files("castline.domains")))
 
 

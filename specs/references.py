@@ -115,10 +115,11 @@ def _scope(clause: Node, tools: Node | None) -> Iterator[Problem]:
     if named is not None and named.items():
         return
     wanted = [item.content for item in effects.items()] if effects else []
-    had = [tool.get("effect") for tool in _mappings(tools)]
-    if any(effect is None or effect.content in wanted for effect in had) or tools is None:
+    had = [effect.content if (effect := tool.get("effect")) else None for tool in _mappings(tools)]
+    if tools is None or any(effect in wanted for effect in had):
         return
-    if any(effect not in get_args(Effect) for effect in wanted):
+    if any(effect not in get_args(Effect) for effect in [*wanted, *had]):
+        # an effect that cannot be read may well be the one that is wanted
         return
     place = (effects or named or clause).place
     yield place.problem(

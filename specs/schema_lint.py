@@ -63,14 +63,19 @@ def lint_schema(node: Node, schema: dict[str, Any], shorthand: bool = False) -> 
     for pointer, keyword in portability(schema):
         entry = at(_as_path(schema, pointer)).entries().get(keyword)
         if entry is not None:
-            problems.append(
-                entry.key.problem(
-                    f"`{keyword}` is checked after decoding",
-                    "decoders do not agree on it, so an answer may have to be asked for again",
-                    severity="warning",
-                )
-            )
+            problems.append(entry.key.problem(*_left_to_check(keyword), severity="warning"))
     return problems
+
+
+def _left_to_check(keyword: str) -> tuple[str, str]:
+    if keyword == "type":
+        return "an object without properties is decoded as `{}`", "list its properties"
+    if keyword == "$ref":
+        return "a schema inside itself is decoded a few levels deep only", "write the levels out"
+    return (
+        f"`{keyword}` is checked after decoding",
+        "decoders do not agree on it, so an answer may have to be asked for again",
+    )
 
 
 def _not_a_schema(schema: dict[str, Any]) -> Iterator[tuple[Path, str, str | None]]:
@@ -120,13 +125,12 @@ def _compile(schema: dict[str, Any]) -> None:
         raise UserError(str(error)) from None
 
 
-def _as_path(schema: dict[str, Any], pointer: str) -> Path:
+def _as_path(schema: Any, pointer: str) -> Path:
     path: list[str | int] = []
-    at: Any = schema
     for segment in pointer_segments(pointer):
-        part = int(segment) if isinstance(at, list) else segment
-        at = at[part]
-        path.append(part)
+        key: Any = int(segment) if isinstance(schema, list) else segment
+        schema = schema[key]
+        path.append(key)
     return tuple(path)
 
 

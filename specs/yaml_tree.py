@@ -111,8 +111,7 @@ def read_tree(source: Source) -> Tree:
     except yaml.YAMLError as error:
         tree.problems.append(_syntax_problem(source, error))
         tree.complete = False
-    else:
-        tree.problems += _tabs(source, reading.quoted)
+    tree.problems += _tabs(source, reading.quoted, len(source.text) if tree.complete else reading.offset)
     return tree
 
 
@@ -125,6 +124,7 @@ class _Reading:
         self.anchors: dict[str, Node | None] = {}
         self.aliased = 0
         self.quoted: list[tuple[int, int]] = []
+        self.offset = 0
         self.events: Iterator[Event] = yaml.parse(self.source.text, Loader=_PARSER)
 
     def place(self, event: Event) -> Place:
@@ -151,6 +151,7 @@ class _Reading:
 
     def node(self, event: Event, depth: int) -> Node:
         place = self.place(event)
+        self.offset = event.start_mark.index
         if isinstance(event, AliasEvent):
             return self.alias(event, place, depth)
         if depth > DEEPEST:
@@ -159,7 +160,9 @@ class _Reading:
         tagged = event.tag is not None
         if tagged:
             self.report(
-                place, f"tag `{event.tag}`", "tags are not used in a spec: quote text, write values plainly"
+                place,
+                f"tag `{event.tag.replace('tag:yaml.org,2002:', '!!')}`",
+                "tags are not used in a spec: quote text, write values plainly",
             )
         if event.anchor:
             self.anchors[event.anchor] = None
@@ -179,8 +182,9 @@ class _Reading:
         target = self.anchors.get(name)
         if target is None:
             if name in self.anchors:
-                raise _Stop(place.problem(f"`*{name}` stands inside the value it refers to"))
-            self.report(place, f"nothing is anchored as `&{name}`", did_you_mean(name, self.anchors))
+                self.report(place, f"`*{name}` stands inside the value it refers to", "write the value out")
+            else:
+                self.report(place, f"nothing is anchored as `&{name}`", did_you_mean(name, self.anchors))
             return Node(place, None, spoilt=True)
         if depth + target.height > DEEPEST:
             raise _Stop(_too_deep(place))
@@ -290,11 +294,11 @@ def _syntax_hint(message: str) -> str | None:
     return None
 
 
-def _tabs(source: Source, quoted: list[tuple[int, int]]) -> list[Problem]:
-    """Tabs outside quoted text, block scalars and comments."""
+def _tabs(source: Source, quoted: list[tuple[int, int]], end: int) -> list[Problem]:
+    """Tabs before `end` that are outside quoted text, block scalars and comments."""
     problems: list[Problem] = []
     offset = source.text.find("\t")
-    while offset >= 0:
+    while 0 <= offset < end:
         place = source.at_offset(offset)
         before = source.lines[place.line][: place.column]
         inside = any(start <= offset < end for start, end in quoted)
