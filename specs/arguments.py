@@ -54,7 +54,7 @@ def _message(error: ValidationError, tool: Tool) -> str:
             names = ", ".join(f"`{name}`" for name in kind.unexpected)
             return f"{prefix}unknown {names}" + (f"; {near}" if near else "")
         case "type":
-            return f"{prefix}{_shown(error.instance)} is not of type {' or '.join(kind.types)}"
+            return f"{prefix}{_shown(error.instance)} is not of type {' or '.join(sorted(kind.types))}"
         case "enum":
             options = ", ".join(json.dumps(option, ensure_ascii=False) for option in kind.options)
             return f"{prefix}{_shown(error.instance)} is not one of {options}"

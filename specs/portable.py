@@ -199,7 +199,8 @@ class _Projection:
             members[:0] = member.get("allOf", [])
             for keyword, value in member.items():
                 if keyword == "properties":
-                    merged["properties"] = {**value, **merged.get("properties", {})}
+                    before = merged.get("properties", {})
+                    merged["properties"] = {**before, **{k: v for k, v in value.items() if k not in before}}
                 elif keyword == "required":
                     merged["required"] = list(dict.fromkeys([*merged.get("required", []), *value]))
                 elif keyword != "allOf":
