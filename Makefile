@@ -19,6 +19,7 @@ setup:  ## an environment in .venv for this machine's hardware (CASTLINE_EXTRA=c
 
 run: setup  ## critique the teaching domain's trajectories with the embedded model
 	@$(BIN)/castline run domains/library --preset quick
+	@command -v castline >/dev/null || echo "(castline is in .venv: '. .venv/bin/activate' puts it on the PATH)"
 
 test: setup  ## the tests (ARGS="tests/specs -k loader" for some)
 	@$(BIN)/python -m pytest $(ARGS)
