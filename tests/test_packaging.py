@@ -17,17 +17,16 @@ ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 FOLDERS = {name: Path(folder) for name, folder in PROJECT["tool"]["setuptools"]["package-dir"].items()}
 TOP = [folder for folder in ("specs", "engine", "trainers", "domains") if (ROOT / folder).is_dir()]
-DATA = {".py", ".yaml", ".json", ".jsonl", ".sql", ".jinja", ".csv", ".typed"}
 MODEL_PACKAGES = ["torch", "transformers", "vllm", "outlines", "llguidance", "tokenizers", "unsloth"]
 
 
 def shipped() -> set[str]:
-    """Paths inside a wheel of every source and data file below the packages' folders."""
+    """Paths inside a wheel of every file below the packages' folders, but for what Python caches there."""
     return {
         f"castline/{path.relative_to(ROOT).as_posix()}"
         for top in TOP
         for path in (ROOT / top).rglob("*")
-        if path.suffix in DATA and "__pycache__" not in path.parts
+        if path.is_file() and "__pycache__" not in path.parts
     }
 
 
@@ -62,7 +61,7 @@ def test_every_package_folder_is_mapped():
     assert all(name == "castline." + ".".join(folder.parts) for name, folder in FOLDERS.items())
 
 
-def test_wheel_holds_every_source_and_data_file(wheel: zipfile.ZipFile):
+def test_wheel_holds_every_file_of_its_packages(wheel: zipfile.ZipFile):
     assert shipped() - set(wheel.namelist()) == set()
 
 
