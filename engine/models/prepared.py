@@ -45,7 +45,7 @@ def prepared(done: Path, module: str, *arguments: str, what: str) -> Path:
         log.info("preparing %s in %s (once)", what, done)
         for leftover in done.parent.glob("*.partial"):
             shutil.rmtree(leftover)
-        partial = done.with_name(done.name + ".partial")
+        partial = done.with_name(f"{done.name}.{os.getpid()}.partial")
         partial.mkdir()
         make(partial, module, arguments, what)
         checksums = {file.name: (file.stat().st_size, digest_of(file)) for file in sorted(partial.iterdir())}

@@ -93,8 +93,8 @@ class Model(Protocol):
     def generate(self, requests: Sequence[Request]) -> Iterator[tuple[int, Answer]]:
         """Yields (index, answer) as each finishes, in any order; submission follows the order of `requests`.
 
-        Abandoning the iterator aborts what is unfinished. A request that cannot be served yields an answer
-        with finish_reason "error"; the others go on.
+        One call at a time; abandoning the iterator aborts what is unfinished. A request that cannot be served
+        yields an answer with finish_reason "error"; the others go on.
         """
         ...
 

@@ -109,10 +109,12 @@ class ScriptedModel:
         for index, request in enumerate(requests):
             answer = self.respond(request)
             self.totals["requests"] += 1
-            self.totals["errors"] += answer.finish_reason == "error"
-            self.totals["prompt_tokens"] += answer.prompt_tokens
-            self.totals["computed_prompt_tokens"] += answer.prompt_tokens
-            self.totals["generated_tokens"] += answer.completion_tokens
+            if answer.finish_reason == "error":
+                self.totals["errors"] += 1
+            else:
+                self.totals["prompt_tokens"] += answer.prompt_tokens
+                self.totals["computed_prompt_tokens"] += answer.prompt_tokens
+                self.totals["generated_tokens"] += answer.completion_tokens
             yield index, answer
 
     def respond(self, request: Request) -> Answer:
