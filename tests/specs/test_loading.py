@@ -259,3 +259,13 @@ def test_all_problems_are_raised_as_one_user_error(tmp_path):
     assert isinstance(raised.value, SpecErrors)
     assert len(raised.value.problems) == 2
     assert str(raised.value).count("error:") == 2
+
+
+def test_what_an_unreadable_file_may_hold_is_not_called_missing(tmp_path):
+    broken = f"{TOOLS}\0policies: [{{id: a\n"
+    folder = write(
+        tmp_path / "a", domain="castline: 1", more=f"name: x\n\0{POLICIES}", tools=f"bad: [\n\0{TOOLS}"
+    )
+    assert [Path(problem.file).name for problem in check_domain(folder).problems] == ["tools.yaml"]
+    folder = write(tmp_path / "b", domain=broken)
+    assert ["not YAML" in problem.message for problem in check_domain(folder).problems] == [True]
