@@ -1,7 +1,7 @@
 """What a rationale can cite: messages, their sentences, and the values inside tool results.
 
-A message is `7`, its second sentence `7.2`, a value of a JSON result `7#/items/2/price` (RFC 6901). The ids are
-made from the visible text alone, so they are the same in training and in serving.
+A message is `7`, its second sentence `7.2`, a value of a JSON result `7#/items/2/price` (RFC 6901). The ids
+are made from the visible text alone, so they are the same in training and in serving.
 """
 
 from __future__ import annotations
@@ -11,6 +11,14 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
+
+from .trajectories.records import storable
+
+DEEPEST = 64
+"""A tool result nested more deeply is plain text."""
+
+LONGEST_ID = 120
+"""Characters. A value with a longer id is not citable by itself: a model would have to write the id out."""
 
 _BREAK = re.compile(r"(?<=[.!?])[\"')\]]*\s+(?=[^\sa-z])|\s*\n\s*")
 _LETTERS = re.compile(r"\w")
@@ -49,7 +57,19 @@ def structure(text: str) -> dict[str, Any] | list[Any] | None:
         value = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    return value if isinstance(value, dict | list) else None
+    if not isinstance(value, dict | list) or _is_deep(value):
+        return None
+    return storable(text, value)
+
+
+def _is_deep(value: dict[str, Any] | list[Any]) -> bool:
+    level: list[Any] = [value]
+    for _ in range(DEEPEST):
+        below = [item for part in level for item in (part.values() if isinstance(part, dict) else part)]
+        level = [item for item in below if isinstance(item, dict | list)]
+        if not level:
+            return False
+    return True
 
 
 def leaves(value: Any, pointer: str = "") -> Iterator[tuple[str, Any]]:
@@ -74,7 +94,8 @@ def cited_values(step: int, role: str, content: str) -> tuple[tuple[str, str], .
     whole = (str(step), content)
     value = structure(content) if role == "tool" else None
     if value is not None:
-        return (whole, *((f"{step}#{pointer}", as_text(item)) for pointer, item in leaves(value) if pointer))
+        found = ((f"{step}#{pointer}", as_text(item)) for pointer, item in leaves(value))
+        return (whole, *((name, text) for name, text in found if len(name) <= LONGEST_ID))
     parts = sentences(content)
     if len(parts) < 2:
         return (whole,)
@@ -84,3 +105,8 @@ def cited_values(step: int, role: str, content: str) -> tuple[tuple[str, str], .
 def as_text(scalar: Any) -> str:
     """A scalar as it stands in JSON, strings without their quotes."""
     return scalar if isinstance(scalar, str) else json.dumps(scalar)
+
+
+def as_json(value: Any) -> str:
+    """Compact JSON in its own letters, as prompts show it."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -28,11 +28,11 @@ State = Literal["done", "failed", "parse", "generate", "too_long"]
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """One action's critique. `parse`: a raw answer is stored and only has to be read; `failed`: the store holds a
-    failure, which is not tried again unasked.
+    """One action's critique. `parse`: a raw answer is stored and only has to be read; `failed`: the store
+    holds a failure, which is not tried again unasked.
 
     `stale` says that another critique of the action by this role and model is stored, of a prompt that has
-    changed since. Token counts are estimates; the answer's is its upper bound.
+    changed since. `detail` says why no prompt fits the model, which asking again would not change.
     """
 
     ref: ActionRef
@@ -136,14 +136,13 @@ def plan(prompter: Prompter, refs: Sequence[ActionRef]) -> Iterator[Planned]:
         generation = generation_key(prompter.request(built), prompter.model)
         identity = key(generation, ref.trajectory_id, ref.step, ref.call, prompter.role, prompter.model.name)
         critiques = known.critiques.get(ref, {})
-        tokens = sum(prompter.count_tokens(message["content"]) for message in built.messages)
         yield Planned(
             ref=ref,
             key=generation,
             critique_id=identity,
             state=_state(known, critiques.get(identity), generation),
             stale=bool(critiques.keys() - {identity}),
-            prompt_tokens=tokens,
+            prompt_tokens=built.tokens,
         )
 
 
@@ -159,7 +158,8 @@ def _known(prompter: Prompter, refs: Iterable[ActionRef]) -> _Known:
     wanted = set(refs)
     critiques: dict[ActionRef, dict[str, str]] = {}
     rows = prompter.connection.execute(
-        "SELECT trajectory_id, step, call, critique_id, status FROM store.critiques WHERE role = ? AND model = ?",
+        "SELECT trajectory_id, step, call, critique_id, status FROM store.critiques "
+        "WHERE role = ? AND model = ?",
         [prompter.role, prompter.model.name],
     ).fetchall()
     for trajectory_id, step, call, identity, status in rows:
@@ -185,4 +185,3 @@ def _too_long(prompter: Prompter, ref: ActionRef, detail: str, known: _Known) ->
     )
     stored = identity in known.critiques.get(ref, {})
     return Planned(ref, identity, identity, "failed" if stored else "too_long", False, 0, detail)
-

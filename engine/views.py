@@ -7,9 +7,10 @@ messages and redacted values are not in it, so no template, a domain's own inclu
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from ..specs import Clause, Domain, Tool, UserError
-from .evidence import cited_values
+from .evidence import as_json, cited_values
 from .redaction import called_tool, redact
 from .trajectories import Action, Message, Outcome, ToolCall, Trajectory, actions
 
@@ -49,12 +50,12 @@ class StepView:
     outcome: Outcome | None = None
     notes: tuple[str, ...] = ()
 
-    @property
+    @cached_property
     def tool(self) -> Tool | None:
         """The declared tool that the action calls, if the role sees tools and it is declared."""
         return next((tool for tool in self.tools if tool.name == self.action.tool), None)
 
-    @property
+    @cached_property
     def clauses(self) -> tuple[Clause, ...]:
         """The visible clauses that govern the action."""
         name = self.action.tool if self.action.kind == "call" else None
@@ -69,13 +70,22 @@ class StepView:
         found: dict[str, str] = {}
         for message in self.messages:
             if not message.pending and (steps is None or message.step in steps):
-                calls = "\n".join(f"{call.name} {call.raw}" for call in message.calls)
-                text = "\n".join(part for part in (message.content, calls) if part)
-                found.update(cited_values(message.step, message.role, text))
+                found.update(cited_values(message.step, message.role, message.content))
+                calls = [call_text(call) for call in message.calls]
+                if calls:
+                    found[str(message.step)] = "\n".join(filter(None, [message.content, *calls]))
         found.update({clause.id: clause.text for clause in self.clauses})
         if self.tool is not None:
             found[self.tool.name] = self.tool.description
         return found
+
+
+def call_text(call: ToolCall | Action) -> str:
+    """`name {compact arguments}`; arguments that could not be read stand as the model wrote them."""
+    name = call.tool if isinstance(call, Action) else call.name
+    if call.arguments is None:
+        return f"{name} with arguments that cannot be read: {call.raw}"
+    return f"{name} {as_json(call.arguments)}"
 
 
 def view(trajectory: Trajectory, step: int, role: str, domain: Domain, call: int = 0) -> StepView:
@@ -116,7 +126,6 @@ class Sight:
                 f"trajectory {self.trajectory.trajectory_id} has no action at step {step}, call {call}"
             )
         everything = "everything" in self.sees
-        outcome = self.trajectory.outcome
         turn = self.messages[step]
         return StepView(
             domain=self.domain,
@@ -129,9 +138,20 @@ class Sight:
             siblings=tuple(self.tool_call(c) for n, c in enumerate(turn.calls) if n != call),
             policies=self.domain.policies if everything or "policies" in self.sees else (),
             tools=self.domain.tools if everything or "tools" in self.sees else (),
-            scenario=outcome.scenario if everything or "scenario" in self.sees else None,
+            scenario=self.scenario if everything or "scenario" in self.sees else None,
             later=self.after(step) if everything else (),
-            outcome=outcome if everything else None,
+            outcome=self.outcome if everything else None,
+        )
+
+    @cached_property
+    def scenario(self) -> str | None:
+        told = self.trajectory.outcome.scenario
+        return None if told is None else self.redacted.scrub(told)
+
+    @cached_property
+    def outcome(self) -> Outcome:
+        return Outcome.model_validate(
+            self.redacted.scrub_tree(self.trajectory.outcome.model_dump(mode="json"))
         )
 
     def before(self, step: int) -> tuple[VisibleMessage, ...]:
@@ -139,8 +159,7 @@ class Sight:
         return tuple(message for message in shown if message is not None)
 
     def after(self, step: int) -> tuple[VisibleMessage, ...]:
-        end = len(self.messages) + max((rule.steps for rule in self.domain.observability.delay), default=0)
-        shown = (self.message(at, end) for at in range(step, len(self.messages)))
+        shown = (self.message(at, step) for at in range(step, len(self.messages)))
         return tuple(message for message in shown if message is not None)
 
     def message(self, at: int, step: int) -> VisibleMessage | None:
@@ -149,7 +168,7 @@ class Sight:
         if message.role == "tool":
             if not self.sees_result(message):
                 return None
-            pending = at + self.delay(message) >= step
+            pending = "everything" not in self.sees and at + self.delay(message) >= step
             content = "" if pending else self.redacted.texts[at]
             return VisibleMessage(at, "tool", content, answers=message.answers, pending=pending)
         if message.role == "system":
@@ -181,12 +200,13 @@ class Sight:
         return max((rule.steps for rule in self.domain.observability.delay if rule.tool == name), default=0)
 
     def tool_call(self, call: ToolCall) -> ToolCall:
-        return ToolCall(
-            id=call.id,
-            name=call.name,
-            arguments=self.redacted.scrub_tree(call.arguments),
-            raw=self.redacted.scrub(call.raw),
-            defect=call.defect,
+        if self.redacted.pattern is None:
+            return call
+        return call.model_copy(
+            update={
+                "arguments": self.redacted.scrub_tree(call.arguments),
+                "raw": self.redacted.scrub(call.raw),
+            }
         )
 
     def action(self, action: Action) -> Action:

@@ -1,4 +1,4 @@
-"""Fitting a conversation into a number of tokens, so that steps of one trajectory go on sharing prompt prefixes.
+"""Fitting a conversation into some tokens, so that steps of one trajectory go on sharing prompt prefixes.
 
 Old tool results go first, then old messages, oldest first; each leaves a stub that keeps its index. More is
 freed than one step needs (a quarter of the room at a time): the next steps then leave out the same messages,

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
 from typing import Any
 
 from jinja2 import BaseLoader, Environment, StrictUndefined, TemplateError, TemplateNotFound
+from jinja2.loaders import split_template_path
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from ...specs import CHECKS, Domain, UserError
+from ...specs import CHECKS, UserError
 from ...specs.rationale_schema import rationale_schema
-from ..models.budget import longest_answer
-from ..views import StepView
-from . import transcript
+from ..models.budget import longest_answer, longest_value
+from ..views import StepView, call_text
 from .fit import Fitted, TooLong, fit
 
 NEXT_MESSAGE = "\x1e"
@@ -32,8 +32,9 @@ EVIDENCE_EXAMPLE = "7#/items/2/price"
 class Prompt:
     """What a model is asked about one action.
 
-    `messages` are chat messages, `schema` the answer's JSON Schema, `max_tokens` enough for any answer that the
-    schema allows, `evidence` what may be cited. `left_out` names what the view holds and the prompt does not.
+    `messages` are chat messages, `schema` the answer's JSON Schema, `max_tokens` enough for any answer that
+    it allows, `evidence` what may be cited. `left_out` names what the view holds and the prompt does not.
+    `tokens` are those of the messages' contents.
     """
 
     messages: tuple[dict[str, str], ...]
@@ -41,6 +42,7 @@ class Prompt:
     max_tokens: int
     evidence: dict[str, str]
     left_out: tuple[str, ...]
+    tokens: int
 
 
 def prompt(view: StepView, *, context: int, count_tokens: Callable[[str], int]) -> Prompt:
@@ -50,18 +52,42 @@ def prompt(view: StepView, *, context: int, count_tokens: Callable[[str], int]) 
     tokenizer. Raises `TooLong` where even the shortest form does not fit, `UserError` for a template that
     cannot be rendered.
     """
-    longest = longest_answer(_schema(view, list(view.citable())))
-    around = sum(count_tokens(message["content"]) for message in _render(view, ""))
-    fitted = fit(view.messages, context - longest - around - CHAT_MARKUP, count_tokens, bool(view.policies))
+    told = _told(view)
+    longest_id = _longest_id(view.citable())
+    longest = longest_answer(_schema(view, longest_id))
+    room = context - longest - CHAT_MARKUP - _tokens(_render(view, told, ""), count_tokens)
+    while True:
+        fitted = fit(view.messages, room, count_tokens, bool(view.policies))
+        messages = _render(view, told, fitted.text)
+        tokens = _tokens(messages, count_tokens)
+        over = tokens + CHAT_MARKUP + longest - context
+        if over <= 0:
+            break
+        # A domain's own template may show the conversation more than once.
+        room -= over
     evidence = view.citable(fitted.shown)
-    schema = _schema(view, list(evidence))
+    if _longest_id(evidence) != longest_id:
+        longest = longest_answer(_schema(view, _longest_id(evidence)))
     return Prompt(
-        messages=_render(view, fitted.text),
-        schema=schema,
-        max_tokens=longest_answer(schema),
+        messages=messages,
+        schema=_schema(view, list(evidence)),
+        max_tokens=longest,
         evidence=evidence,
         left_out=(*fitted.left_out, *_narrowed(view)),
+        tokens=tokens,
     )
+
+
+def _tokens(messages: Sequence[dict[str, str]], count_tokens: Callable[[str], int]) -> int:
+    return sum(count_tokens(message["content"]) for message in messages)
+
+
+def _longest_id(evidence: Iterable[str]) -> list[str]:
+    """Of all that may be cited only the longest id counts for the length of an answer."""
+    return sorted(evidence, key=_spelled)[-1:]
+
+
+_spelled = lru_cache(maxsize=2**16)(longest_value)
 
 
 def _schema(view: StepView, evidence: list[str]) -> dict[str, Any]:
@@ -84,47 +110,70 @@ def action_text(view: StepView) -> str:
     action = view.action
     if action.kind == "reply":
         return f"reply to the user: {action.text}"
-    lines = [f"calls {transcript.call_text(action)}"]
+    lines = [f"calls {call_text(action)}"]
     if view.tools and view.tool is None:
         lines.append("(no tool of this name is declared)")
     if action.text:
         lines.append(f"beside the call it writes: {action.text}")
-    lines += [f"in the same turn it calls {transcript.call_text(sibling)}" for sibling in view.siblings]
+    lines += [f"in the same turn it calls {call_text(sibling)}" for sibling in view.siblings]
     return "\n".join(lines)
 
 
-def _render(view: StepView, conversation: str) -> tuple[dict[str, str], ...]:
+def _render(view: StepView, told: dict[str, Any], conversation: str) -> tuple[dict[str, str], ...]:
     domain = view.domain
     template = _template(view.role, domain.prompts.get(view.role))
     try:
         text = template.render(
-            domain=domain,
+            **told,
             role=view.role,
             notes=view.notes,
             transcript=conversation.replace(NEXT_MESSAGE, " "),
             action=action_text(view).replace(NEXT_MESSAGE, " "),
-            clauses=view.clauses,
-            tools=(view.tool,) if view.tool else (),
-            error_kinds=domain.error_kinds(),
-            checks=CHECKS,
             evidence_example=EVIDENCE_EXAMPLE,
-            fields=domain.rationale,
             next_message=NEXT_MESSAGE,
         )
-    except TemplateError as error:
-        raise UserError(f"the prompt of {view.role!r} in domain {domain.name} fails: {error}") from None
+    # A template is the domain's own program: whatever it raises is a mistake in it.
+    except Exception as error:
+        said = f"no template {error}" if isinstance(error, TemplateNotFound) else str(error)
+        raise UserError(f"the prompt of {view.role!r} in domain {domain.name} fails: {said}") from None
     parts = [part.strip() for part in text.split(NEXT_MESSAGE, 1)]
     roles = ("system", "user") if len(parts) == 2 else ("user",)
     return tuple({"role": role, "content": part} for role, part in zip(roles, parts, strict=True))
+
+
+def _told(view: StepView) -> dict[str, Any]:
+    """What the spec tells a template, as plain data: a model has methods, some of which read files."""
+    domain = view.domain
+    kinds = [kind.model_dump() for kind in domain.error_kinds()]
+    return {
+        "domain": {
+            "name": domain.name,
+            "title": domain.title,
+            "description": domain.description,
+            "tools": [tool.model_dump() for tool in view.tools],
+            "policies": [clause.model_dump() for clause in view.policies],
+        },
+        "clauses": [clause.model_dump() for clause in view.clauses],
+        "tools": [view.tool.model_dump()] if view.tool else [],
+        "error_kinds": kinds,
+        "checks": {check: [kind["id"] for kind in kinds if kind["check"] == check] for check in CHECKS},
+        "fields": domain.rationale,
+    }
 
 
 @lru_cache(maxsize=32)
 def _template(role: str, override: str | None) -> Any:
     environment = _environment()
     try:
-        return environment.from_string(override) if override is not None else environment.get_template(f"{role}.jinja")
+        return (
+            environment.from_string(override)
+            if override is not None
+            else environment.get_template(f"{role}.jinja")
+        )
     except TemplateNotFound:
-        raise UserError(f"no prompt for the role {role!r}", "a domain can bring one under `prompts:`") from None
+        raise UserError(
+            f"no prompt for the role {role!r}", "a domain can bring one under `prompts:`"
+        ) from None
     except TemplateError as error:
         raise UserError(f"the prompt of {role!r} cannot be read: {error}") from None
 
@@ -132,8 +181,11 @@ def _template(role: str, override: str | None) -> Any:
 class _Packaged(BaseLoader):
     """The templates shipped beside this module, so that a domain's own can extend them."""
 
-    def get_source(self, environment: Environment, template: str) -> tuple[str, str | None, Callable[[], bool]]:
-        file = resources.files(__package__) / "prompts" / template
+    def get_source(
+        self, environment: Environment, template: str
+    ) -> tuple[str, str | None, Callable[[], bool]]:
+        # Raises TemplateNotFound for a name that leads out of the folder.
+        file = resources.files(str(__package__)).joinpath("prompts", *split_template_path(template))
         if not file.is_file():
             raise TemplateNotFound(template)
         return file.read_text(encoding="utf-8"), None, lambda: True

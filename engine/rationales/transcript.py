@@ -6,11 +6,10 @@ steps are prefixes of each other and a model computes each message once.
 
 from __future__ import annotations
 
-import json
+from functools import lru_cache
 
-from ..evidence import sentences, structure
-from ..trajectories import Action, ToolCall
-from ..views import VisibleMessage
+from ..evidence import as_json, sentences, structure
+from ..views import VisibleMessage, call_text
 
 SPEAKERS = {"user": "user", "assistant": "agent", "system": "instructions"}
 
@@ -19,8 +18,10 @@ def entry(message: VisibleMessage) -> str:
     """The message in full."""
     head = f"[{message.step}]"
     if message.role == "tool":
-        return f"{head} {_result_of(message)}: {_compact(message.content)}"
-    lines = [f"{head} {SPEAKERS[message.role]}{_said(message)}"] if message.content or not message.calls else []
+        return f"{head} {_result_of(message)}{_returned(message)}"
+    lines = (
+        [f"{head} {SPEAKERS[message.role]}{_said(message)}"] if message.content or not message.calls else []
+    )
     lines += [f"{head} {SPEAKERS[message.role]} calls {call_text(call)}" for call in message.calls]
     return "\n".join(lines)
 
@@ -34,20 +35,20 @@ def stub(message: VisibleMessage) -> str:
     return f"{head} {SPEAKERS[message.role]}{calls}: (left out)"
 
 
-def call_text(call: ToolCall | Action) -> str:
-    """`name {compact arguments}`; arguments that could not be read stand as the model wrote them."""
-    name = call.tool if isinstance(call, Action) else call.name
-    if call.arguments is None:
-        return f"{name} with arguments that cannot be read: {call.raw}"
-    return f"{name} {json.dumps(call.arguments, ensure_ascii=False, separators=(',', ':'))}"
-
-
 def _result_of(message: VisibleMessage) -> str:
     if message.answers is None:
         return "result of no known call"
     step, call = message.answers
     name = f"call {call + 1} at [{step}]" if call else f"[{step}]"
-    return f"result of {name}{' (not visible yet)' if message.pending else ''}"
+    return f"result of {name}"
+
+
+def _returned(message: VisibleMessage) -> str:
+    if message.pending:
+        return ": (not visible yet)"
+    if not message.content.strip():
+        return ": (empty)"
+    return _compact(message.content) or _said(message)
 
 
 def _said(message: VisibleMessage) -> str:
@@ -57,8 +58,7 @@ def _said(message: VisibleMessage) -> str:
     return "".join(f"\n{message.step}.{number} {part}" for number, part in enumerate(parts, 1))
 
 
-def _compact(text: str) -> str:
+@lru_cache(maxsize=1024)
+def _compact(text: str) -> str | None:
     value = structure(text)
-    if value is None:
-        return text.strip() or "(empty)"
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return None if value is None else f": {as_json(value)}"
