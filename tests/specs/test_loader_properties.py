@@ -73,7 +73,7 @@ def test_any_bytes(raw):
     loads_or_reports(raw)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     st.lists(st.tuples(st.integers(0, len(LIBRARY)), st.integers(0, 12), st.sampled_from(PIECES)), max_size=3)
 )
@@ -84,7 +84,7 @@ def test_a_domain_with_pieces_replaced(edits):
     loads_or_reports(text.encode())
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.sampled_from(range(len(LINES))), min_size=1, max_size=5), st.booleans())
 def test_a_domain_with_lines_lost_or_repeated(numbers, repeat):
     lines = [line * (2 if repeat else 0) if number in numbers else line for number, line in enumerate(LINES)]
@@ -144,7 +144,7 @@ DOCUMENTS = st.recursive(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.dictionaries(st.sampled_from(KEYS[:8]), DOCUMENTS, min_size=1), st.sampled_from(KEYS))
 def test_a_mapping_with_the_languages_own_words_in_wrong_places(document, name):
     tool = {"name": name, "description": "", "effect": "read", "parameters": document.get("tools")}
