@@ -43,8 +43,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
     for top in TOP:
         shutil.copytree(ROOT / top, source / top, ignore=shutil.ignore_patterns("__pycache__"))
     for file in ("pyproject.toml", "LICENSE", "README.md"):
-        if (ROOT / file).exists():
-            shutil.copy(ROOT / file, source)
+        shutil.copy(ROOT / file, source)
     build = "import sys; from setuptools import build_meta; build_meta.build_wheel(sys.argv[1])"
     done = subprocess.run(
         [sys.executable, "-c", build, str(out)], cwd=source, capture_output=True, text=True, check=False
