@@ -9,7 +9,7 @@ CREATE OR REPLACE VIEW rejected AS
 SELECT record_id, domain, source, file, position, reason, raw FROM store.rejected;
 
 CREATE OR REPLACE VIEW messages AS
-SELECT trajectory_id, step, message.role AS role, message.content AS content,
+SELECT trajectory_id, step, message.role AS role, coalesce(message.content, '') AS content,
        message.calls AS calls, message.answers[1] AS answers_step, message.answers[2] AS answers_call
 FROM (
     SELECT trajectory_id, generate_subscripts(list, 1) - 1 AS step, unnest(list) AS message

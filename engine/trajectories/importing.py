@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any
 
 import duckdb
-from pydantic_core import to_json
+from pydantic_core import PydanticSerializationError, to_json
 
 from ...specs import UserError
 from ..hashing import key
@@ -28,7 +28,8 @@ BATCH_CHARACTERS = 8_000_000
 
 @dataclass(slots=True)
 class Imported:
-    """What became of one file. `known` runs were in the store before; `error` is set when it was not read."""
+    """What became of one file. `known` runs were in the store before; records that are no runs count as `rejected`
+    each time, though they are stored once. `error` is set when the file was not read."""
 
     file: str
     format: str = ""
@@ -122,7 +123,7 @@ def _store(connection: duckdb.DuckDBPyConnection, batch: list[_Item], domain: st
     acts: list[dict[str, Any]] = []
     rejected: list[dict[str, Any]] = []
     readable_now: list[str] = []
-    named = _named(batch, domain)
+    named = [(_identity(item, domain), item) for item in batch]
     stored, refused = _seen(connection, [identity for identity, _ in named])
     for identity, item in named:
         if identity in stored:
@@ -136,25 +137,20 @@ def _store(connection: duckdb.DuckDBPyConnection, batch: list[_Item], domain: st
             "raw": item.record.raw,
         }
         try:
-            if item.record.reason is not None:
-                raise RecordError(item.record.reason)
-            trajectory = item.reader.read(item.record.value, trajectory_id=identity, domain=domain)
-        except (RecordError, RecursionError) as error:
-            if identity in refused:
-                item.file.known += 1
-                continue
-            refused.add(identity)
-            reason = str(error) if isinstance(error, RecordError) else "nested too deeply"
+            row, action_rows = _rows(item, identity, domain, policy)
+        except RecordError as error:
             item.file.rejected += 1
-            item.file.reasons.append(f"record {item.record.index}: {reason}")
-            rejected.append({"record_id": identity, **origin, "reason": reason})
+            item.file.reasons.append(f"record {item.record.index}: {error}")
+            if identity not in refused:
+                refused.add(identity)
+                rejected.append({"record_id": identity, **origin, "reason": str(error)})
             continue
         stored.add(identity)
         item.file.trajectories += 1
         if identity in refused:
             readable_now.append(identity)
-        trajectories.append({**_row(trajectory, policy), **origin})
-        acts.extend(_action_rows(trajectory))
+        trajectories.append({**row, **origin})
+        acts.extend(action_rows)
     with transaction(connection):
         if readable_now:
             connection.execute("DELETE FROM store.rejected WHERE record_id IN (SELECT unnest(?))", [readable_now])
@@ -163,12 +159,27 @@ def _store(connection: duckdb.DuckDBPyConnection, batch: list[_Item], domain: st
         insert(connection, "rejected", rejected)
 
 
-def _named(batch: list[_Item], domain: str) -> list[tuple[str, _Item]]:
-    """Each item with its key: made from the value, so that white space in a file makes no new run."""
-    return [
-        (key(domain, item.reader.NAME, item.record.raw if item.record.reason else item.record.value), item)
-        for item in batch
-    ]
+def _identity(item: _Item, domain: str) -> str:
+    """The record's key: made from its value, so that white space in a file makes no new run."""
+    record = item.record
+    try:
+        content = record.value if record.reason is None else record.raw or item.file.file
+        return key(domain, item.reader.NAME, content)
+    except RecursionError:
+        return key(domain, item.reader.NAME, record.raw)
+
+
+def _rows(
+    item: _Item, identity: str, domain: str, policy: str | None
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """The row of the trajectory and those of its actions. Raises `RecordError` where the record is no run."""
+    if item.record.reason is not None:
+        raise RecordError(item.record.reason)
+    try:
+        trajectory = item.reader.read(item.record.value, trajectory_id=identity, domain=domain)
+        return _row(trajectory, policy), _action_rows(trajectory)
+    except (RecursionError, PydanticSerializationError):
+        raise RecordError("nested too deeply to be stored") from None
 
 
 def _seen(connection: duckdb.DuckDBPyConnection, identities: list[str]) -> tuple[set[str], set[str]]:

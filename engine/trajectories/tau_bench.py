@@ -8,9 +8,10 @@ has no `info.reward_info`.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
-from .records import RecordError, storable
+from .records import RecordError, decoder, storable
 from .trajectory import Ending, Message, Outcome, ToolCall, Trajectory
 
 NAME = "tau-bench"
@@ -58,8 +59,7 @@ def read(value: Any, *, trajectory_id: str, domain: str) -> Trajectory:
 
 def _messages(raw: list[Any], defects: list[str]) -> tuple[Message, ...]:
     messages: list[Message] = []
-    open_calls: dict[int, ToolCall] = {}
-    caller = 0
+    answered: dict[int, tuple[int, int]] = {}
     for step, item in enumerate(raw):
         if not isinstance(item, dict):
             raise RecordError(f"message {step} must be an object, this is {_kind(item)}")
@@ -67,34 +67,29 @@ def _messages(raw: list[Any], defects: list[str]) -> tuple[Message, ...]:
         if role == "developer":
             role = "system"
         if role not in ("system", "user", "assistant", "tool"):
-            raise RecordError(f"message {step} has the unknown role {role!r}")
+            raise RecordError(f"message {step} has the unknown role {_text(role)}")
         calls = _calls(item, step)
-        answers = None
-        if role == "tool":
-            # Call ids repeat within a run, so a result belongs to the nearest open call, by id where that decides.
-            position = _answered(item, open_calls)
-            if position is None:
-                defects.append(f"message {step}: a tool result without a call before it")
-            else:
-                del open_calls[position]
-                answers = (caller, position)
-        else:
-            defects.extend(f"message {caller}: call {position} has no result" for position in open_calls)
-            open_calls, caller = dict(enumerate(calls)), step
-        content = _content(item.get("content"), step)
+        if calls and role in ("assistant", "user"):
+            positions = _answers(calls, raw, step + 1)
+            answered |= {result: (step, position) for result, position in positions.items()}
+            defects.extend(
+                f"message {step}: call {position} has no result"
+                for position in range(len(calls))
+                if position not in positions.values()
+            )
+        answers = answered.get(step)
+        if role == "tool" and answers is None:
+            defects.append(f"message {step}: a tool result without a call before it")
+        content = _content(item.get("content"), step, defects)
         if role == "assistant" and not calls and not content:
             defects.append(f"message {step}: an assistant message with neither text nor call")
-        defects.extend(f"message {step}: call {n}: {call.defect}" for n, call in enumerate(calls) if call.defect)
-        messages.append(
-            Message(
-                role=role,
-                content=content,
-                calls=calls,
-                answers=answers,
-                actor="agent" if role == "tool" else None,
-            )
+        defects.extend(
+            f"message {step}: call {n}: {call.defect}" for n, call in enumerate(calls) if call.defect
         )
-    defects.extend(f"message {caller}: call {position} has no result" for position in open_calls)
+        actor = (
+            "user" if answers and messages[answers[0]].role == "user" else "agent" if role == "tool" else None
+        )
+        messages.append(Message(role=role, content=content, calls=calls, answers=answers, actor=actor))
     return tuple(messages)
 
 
@@ -130,7 +125,7 @@ def _arguments(given: Any) -> tuple[dict[str, Any] | None, str, str | None]:
     if not isinstance(given, str):
         return None, _text(given), f"the arguments are {_kind(given)}, not an object"
     try:
-        value = storable(given, json.loads(given))
+        value = storable(given, decoder.decode(given))
     except (ValueError, RecursionError) as error:
         return None, given, f"the arguments are not JSON: {error}"
     if not isinstance(value, dict):
@@ -138,23 +133,49 @@ def _arguments(given: Any) -> tuple[dict[str, Any] | None, str, str | None]:
     return value, given, None
 
 
-def _answered(item: dict[str, Any], open_calls: dict[int, ToolCall]) -> int | None:
-    """The position of the open call that a tool message answers: by id, else by name, else the first open."""
-    for field, wanted in (("id", item.get("tool_call_id")), ("name", item.get("name"))):
-        for position, call in open_calls.items():
-            if wanted is not None and getattr(call, field) == wanted:
-                return position
-    return next(iter(open_calls), None)
+def _answers(calls: tuple[ToolCall, ...], raw: list[Any], first: int) -> dict[int, int]:
+    """{step of a tool result: position of the call it answers}, for the results that follow the calls directly.
+
+    Call ids repeat within a run, so only adjacent results count; among them ids decide, then names, and a result
+    that says neither takes the first call left.
+    """
+    results = dict(_results(raw, first))
+    found: dict[int, int] = {}
+    open_calls = dict(enumerate(calls))
+    for says in (
+        lambda item, call: call.id is not None and _text(item.get("tool_call_id")) == call.id,
+        lambda item, call: item.get("name") == call.name,
+        lambda item, call: item.get("name") is None,
+    ):
+        for step, item in results.items():
+            position = next(
+                (n for n, call in open_calls.items() if step not in found and says(item, call)), None
+            )
+            if position is not None:
+                found[step] = position
+                del open_calls[position]
+    return found
 
 
-def _content(content: Any, step: int) -> str:
+def _results(raw: list[Any], first: int) -> Iterator[tuple[int, dict[str, Any]]]:
+    for step in range(first, len(raw)):
+        item = raw[step]
+        if not isinstance(item, dict) or item.get("role") != "tool":
+            return
+        yield step, item
+
+
+def _content(content: Any, step: int, defects: list[str]) -> str:
     if content is None:
         return ""
     if isinstance(content, str):
         return content
     if isinstance(content, list):
         parts = [part.get("text") if isinstance(part, dict) else part for part in content]
-        return "\n".join(part for part in parts if isinstance(part, str))
+        texts = [part for part in parts if isinstance(part, str)]
+        if len(texts) < len(parts):
+            defects.append(f"message {step}: {len(parts) - len(texts)} parts of its content are not text")
+        return "\n".join(texts)
     raise RecordError(f"message {step}: `content` must be text, this is {_kind(content)}")
 
 
@@ -219,4 +240,3 @@ def _text(value: Any) -> str:
 def _kind(value: Any) -> str:
     names = {dict: "an object", list: "a list", str: "text", bool: "a boolean", type(None): "null"}
     return names.get(type(value), "a number")
-
