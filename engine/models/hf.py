@@ -28,8 +28,8 @@ class TransformersModel:
     backend = "transformers"
     why = (
         "transformers through Outlines starts sooner than vLLM and needs less; its JSON engine is "
-        "llguidance, named explicitly, because Outlines' default ignores integer bounds and takes seconds for "
-        "a schema that llguidance compiles in a millisecond"
+        "llguidance, named explicitly, because Outlines' default ignores integer bounds and takes seconds "
+        "for a schema that llguidance compiles in a millisecond"
     )
 
     def __init__(self, name: str, weights: Weights) -> None:

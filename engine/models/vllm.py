@@ -45,8 +45,8 @@ class VllmModel:
     def why(self) -> str:
         return (
             f"{self.version} is installed and decodes many requests together on the {self.device}; schemas "
-            "go to llguidance (vLLM's backend 'guidance'), which compiles one per request in a millisecond and "
-            "enforces lengths and counts"
+            "go to llguidance (vLLM's backend 'guidance'), which compiles one per request in a millisecond "
+            "and enforces lengths and counts"
         )
 
     @property

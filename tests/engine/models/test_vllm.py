@@ -1,6 +1,5 @@
 """vLLM on real weights: one engine for the whole file, since starting it is what costs."""
 
-import _thread
 import json
 import os
 import random
@@ -92,7 +91,8 @@ def test_seeds_decide(model):
 
 def test_an_interrupt_gives_up_what_runs_and_the_engine_serves_on(model, critique):
     endless = [Request(({"role": "user", "content": f"Story {n}"},), None, Sampling(4000)) for n in range(40)]
-    threading.Timer(1.0, _thread.interrupt_main).start()
+    main = threading.main_thread().ident or 0
+    threading.Timer(1.0, signal.pthread_kill, (main, signal.SIGINT)).start()
     with pytest.raises(KeyboardInterrupt):
         list(model.generate(endless))
     began = time.monotonic()
