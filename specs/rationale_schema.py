@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .portable import decoding_schema
 from .domain import Domain
 from .error_kinds import CHECKS
+from .portable import decoding_schema
 from .tools import Tool
 
 NO_ERROR = "none"
@@ -40,6 +40,12 @@ MAX_EXPLANATION = 240
 MAX_HINT = 100
 """Characters. With the other fields they bound an answer, so that a token budget can be derived."""
 
+MAX_CORRECTED = 64
+"""Characters of a string that is worth writing out again."""
+
+MAX_ELEMENTS = 32
+"""Elements of a list argument that can be corrected one by one."""
+
 
 def rationale_schema(
     domain: Domain,
@@ -51,9 +57,9 @@ def rationale_schema(
 ) -> dict[str, Any]:
     """The JSON Schema of the rationale of one action.
 
-    `evidence` and `clauses` are the ids citable in the view; `tool` is the declared tool that the action calls
-    (None for a reply or an unknown tool) and `arguments` what it is called with. Every string and array is
-    bounded, no object is open.
+    `evidence` and `clauses` are the ids citable in the view; `tool` is the declared tool that the action
+    calls (None for a reply or an unknown tool) and `arguments` what it is called with. Every string and array
+    is bounded, no object is open.
     """
     errors = [NO_ERROR, *(kind.id for kind in domain.error_kinds())]
     properties: dict[str, Any] = {
@@ -84,7 +90,7 @@ def _fixes(domain: Domain, tool: Tool | None, arguments: dict[str, Any] | None) 
                 {
                     "kind": {"const": "revise_arguments"},
                     "target": {"const": pointer},
-                    "value": {"anyOf": [schema, {"type": "null"}]},
+                    "value": schema,
                     "hint": hint,
                 }
             )
@@ -98,35 +104,47 @@ def _fixes(domain: Domain, tool: Tool | None, arguments: dict[str, Any] | None) 
 
 
 def _targets(tool: Tool | None, arguments: dict[str, Any] | None) -> list[tuple[str, dict[str, Any]]]:
-    """(pointer into the action, schema of a corrected value) of every argument that could be wrong: each declared
-    parameter, and each element of a list that was given. A value that cannot be bounded may only be null."""
+    """(pointer into the action, schema of a corrected value) of every argument that could be wrong: each
+    declared parameter, and each element of a list that was given."""
     if tool is None:
         return []
     targets: list[tuple[str, dict[str, Any]]] = []
-    for name, schema in tool.parameters["properties"].items():
+    # As a whole, because a reference in one parameter may lead to anywhere in the schema.
+    projected = decoding_schema(tool.parameters)["properties"]
+    for name in tool.parameters["properties"]:
         pointer = f"/arguments/{name.replace('~', '~0').replace('/', '~1')}"
+        schema = projected.get(name, {"type": "null"})
         targets.append((pointer, _corrected(schema)))
         given = (arguments or {}).get(name)
-        items = schema.get("items") if isinstance(schema, dict) else None
-        if isinstance(given, list) and isinstance(items, dict):
-            targets.extend((f"{pointer}/{index}", _corrected(items)) for index in range(len(given)))
+        items = _items(schema)
+        if isinstance(given, list) and items is not None:
+            elements = range(min(len(given), MAX_ELEMENTS))
+            targets.extend((f"{pointer}/{index}", _corrected(items)) for index in elements)
     return targets
 
 
+def _items(schema: dict[str, Any]) -> dict[str, Any] | None:
+    """The schema of a list's elements, where a list is allowed."""
+    options = schema.get("anyOf", [schema])
+    return next((option["items"] for option in options if option.get("type") == "array"), None)
+
+
 def _corrected(schema: dict[str, Any]) -> dict[str, Any]:
-    projected = decoding_schema(schema)
-    return projected if _is_short(projected) else {"type": "null"}
+    """The schema of a corrected value. Null leaves it to the hint to say what is right."""
+    if schema == {"type": "null"} or not _is_short(schema):
+        return {"type": "null"}
+    return {"anyOf": [schema, {"type": "null"}]}
 
 
 def _is_short(schema: dict[str, Any]) -> bool:
-    """Whether a value of the schema is worth writing out: a scalar of bounded length. A list is corrected element
-    by element, and a number has no bound."""
+    """Whether a value of the schema is worth writing out: a scalar of bounded length. A list is corrected
+    element by element, and a number has no bound."""
     if "enum" in schema or "const" in schema:
         return True
     kind = schema.get("type")
     if "anyOf" in schema:
         return all(_is_short(option) for option in schema["anyOf"])
-    return kind in ("boolean", "null") or (kind == "string" and schema.get("maxLength", 999) <= 64)
+    return kind in ("boolean", "null") or (kind == "string" and schema["maxLength"] <= MAX_CORRECTED)
 
 
 def _some_of(values: Sequence[str], *, at_least: int, at_most: int) -> dict[str, Any]:
