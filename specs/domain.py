@@ -13,6 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 from .error_kinds import BUILT_IN_ERROR_KINDS, ErrorKind
 from .observability import Observability
 from .policies import Clause
+from .state import Table
+from .tasks import Fault, TaskTemplate, UnreliableTask
 from .tools import Tool
 
 
@@ -39,6 +41,24 @@ class Domain(BaseModel):
     )
     prompts: dict[str, str] = Field(
         default_factory=dict, description="Jinja2 text that replaces a role's prompt, by role."
+    )
+
+    clock: str | None = Field(
+        default=None,
+        pattern=r"^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2})?$",
+        description="What `:now` is in the domain's SQL, such as 2024-05-15 15:00:00; `:today` is its date.",
+    )
+    state: dict[str, Table] = Field(
+        default_factory=dict, description="The tables of the simulated world, by name."
+    )
+    tasks: tuple[TaskTemplate, ...] = Field(
+        default=(), description="What simulated users ask for: templates, one task for each row of a query."
+    )
+    unreliable_tasks: tuple[UnreliableTask, ...] = Field(
+        default=(), description="Tasks of an imported benchmark whose outcome proves nothing, each with a reason."
+    )
+    faults: tuple[Fault, ...] = Field(
+        default=(), description="How to break a good action so that the truth is known."
     )
 
     _source: Path = PrivateAttr(default=Path())

@@ -30,6 +30,12 @@ class Clause(BaseModel):
         default=None, description="Governs every tool with one of these effects, beside those in tools."
     )
     severity: Severity = Field(default="blocking", description="How bad it is to break the rule.")
+    needs: str | None = Field(
+        default=None, description="SQL that yields a true value where the facts that the check depends on are known."
+    )
+    violated_when: str | None = Field(
+        default=None, description="SQL that yields a row where the action breaks the rule; arguments are `:name`."
+    )
     judged: bool = Field(
         default=True, strict=True, description="A model decides whether the clause is broken, from the view."
     )

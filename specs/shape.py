@@ -15,13 +15,6 @@ from .problems import Problem, did_you_mean
 from .tools import Tool
 from .yaml_tree import Node
 
-NOT_YET: dict[type[BaseModel], tuple[str, ...]] = {
-    Domain: ("state", "tasks", "unreliable_tasks", "faults"),
-    Tool: ("simulate", "reveals"),
-    Clause: ("needs", "violated_when"),
-}
-"""Keys of the domain language that this version reads past: they make a domain executable."""
-
 _PATTERNS = {
     (Domain, "name"): ("lower-case letters, digits, `-` and `_`, a letter first", "public_library"),
     (Tool, "name"): ("letters, digits, `_` and `-`, a letter or `_` first", "renew_loan"),
@@ -112,11 +105,6 @@ def _keys(model: type[BaseModel] | None) -> list[str]:
 def _unknown_key(name: str, model: type[BaseModel] | None) -> tuple[str, str | None]:
     if model is None:
         return f"unknown key `{name}`", None
-    if name in NOT_YET.get(model, ()):
-        return (
-            f"`{name}` is part of the domain language but not supported in this version",
-            "remove it for now; nothing else in the domain depends on it",
-        )
     known = _keys(model)
     near = did_you_mean(name, known)
     return f"unknown key `{name}`", near or "known keys here: " + ", ".join(known)

@@ -7,6 +7,8 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 from pydantic_core import PydanticCustomError
 
+from .simulation import Reveals, Simulation
+
 Effect = Literal["read", "write", "irreversible", "none"]
 Actor = Literal["agent", "user"]
 
@@ -72,6 +74,15 @@ class Tool(BaseModel):
                 {"hint": "choose another: in a clause's `tools`, `reply` stands for messages to the user"},
             )
         return name
+
+    simulate: Simulation | None = Field(
+        default=None, description="What a call does in the simulated world; makes the domain executable."
+    )
+    reveals: Reveals | None = Field(
+        default=None,
+        description="What an observer learns from a result: table to a JSON path into it (`$` is the whole), or to SQL "
+        "statements over `:result` and the arguments.",
+    )
 
     @field_validator("parameters", mode="after")
     @classmethod

@@ -7,7 +7,7 @@ import sys
 import typer
 
 from ...specs import SpecErrors, UserError
-from . import critiques, doctor, domains, query, run, trajectories
+from . import critiques, doctor, domains, query, run, trajectories, worlds
 from .output import print_problems, print_user_error
 
 app = typer.Typer(
@@ -22,6 +22,7 @@ app.command("run")(run.run)
 app.command("validate")(domains.validate)
 app.command("schema")(domains.schema)
 app.command("import")(trajectories.import_)
+app.command("replay")(worlds.replay_)
 app.command("plan")(critiques.plan_)
 app.command("critique")(critiques.critique_)
 app.command("sql")(query.sql)

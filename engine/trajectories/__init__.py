@@ -1,7 +1,7 @@
 """Trajectories: the canonical model, the readers of other formats, and import into the store."""
 
 from .actions import Action, actions
-from .importing import FORMATS, Imported, import_files
+from .importing import FORMATS, Imported, import_files, read_files
 from .trajectory import MESSAGES, Actor, Message, Outcome, ToolCall, Trajectory
 
 __all__ = [
@@ -16,4 +16,5 @@ __all__ = [
     "Trajectory",
     "actions",
     "import_files",
+    "read_files",
 ]

@@ -71,6 +71,19 @@ def import_files(
     return done
 
 
+def read_files(paths: Sequence[Path], domain: str) -> Iterator[Trajectory]:
+    """The trajectories of the files, without a store; records that cannot be read are passed over. Raises `UserError`
+    for a file that cannot be read as a whole."""
+    for path in paths:
+        reader, cut = _reader(records(read_text(path)), path, None)
+        for record in cut:
+            try:
+                if record.reason is None:
+                    yield reader.read(record.value, trajectory_id=key(domain, record.raw), domain=domain)
+            except RecordError:
+                continue
+
+
 def _items(paths: Sequence[Path], format: str | None, done: list[Imported]) -> Iterator[_Item]:
     for path in paths:
         file = Imported(str(path))

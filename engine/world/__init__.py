@@ -1,0 +1,21 @@
+"""Executable domains: the true world that tool calls change, the known world that results reveal, checks on both."""
+
+from .checks import Finding, check_known, check_true
+from .environment import Environment, StepResult
+from .image import Image, build
+from .known import Cell, KnownWorld
+from .replay import Replay, replay
+
+__all__ = [
+    "Cell",
+    "Environment",
+    "Finding",
+    "Image",
+    "KnownWorld",
+    "Replay",
+    "StepResult",
+    "build",
+    "check_known",
+    "check_true",
+    "replay",
+]

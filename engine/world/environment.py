@@ -1,0 +1,149 @@
+"""One episode's world: tool calls in, results out.
+
+A call fails in four declared ways, each a result that the agent sees: the tool does not exist, its arguments break
+the schema, a guard fails, or an internal limit stops it. Whatever fails changes nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Literal
+
+from jinja2 import StrictUndefined, TemplateError
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from ...specs import Domain, Tool, UserError, validate_arguments
+from .database import Refused, World
+from .image import Image
+from .values import as_json, normal, to_sqlite
+
+Status = Literal["ok", "unknown_tool", "schema", "guard", "limit"]
+
+STEP_TABLES = {
+    "calls": "step INTEGER, tool TEXT, arguments TEXT, result TEXT, error INTEGER",
+    "messages": "step INTEGER, role TEXT, content TEXT",
+    "action": "tool TEXT, arguments TEXT",
+}
+"""What a policy check may read beside the domain's tables, limited to what is visible."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepResult:
+    """What a call gave: its text as the agent sees it, and how it ended."""
+
+    text: str
+    status: Status = "ok"
+
+    @property
+    def ok(self) -> bool:
+        return self.status == "ok"
+
+
+class Environment:
+    """A clone of a prepared world. `now` is the domain's clock, never the machine's."""
+
+    def __init__(self, domain: Domain, image: Image, seed: int = 0) -> None:
+        self.domain = domain
+        self.image = image
+        self.world = World({*image.tables, *STEP_TABLES}, seed)
+        self.clock = clock_values(domain)
+        self.restore(image.data)
+
+    def step(self, tool: str, arguments: dict[str, Any]) -> StepResult:
+        """Perform one call: schema, guards, effects, result."""
+        declared = self.domain.tool(tool)
+        if declared is None:
+            return StepResult(f"Error: unknown tool {tool}", "unknown_tool")
+        wrong = validate_arguments(declared, arguments)
+        if wrong:
+            return StepResult("Error: " + "; ".join(wrong), "schema")
+        if declared.simulate is None:
+            raise UserError(f"the tool {tool} has no `simulate`", f"domain {self.domain.name} is not executable")
+        return self._perform(declared, arguments)
+
+    def _perform(self, tool: Tool, arguments: dict[str, Any]) -> StepResult:
+        simulation = tool.simulate
+        assert simulation is not None
+        values = sql_values(tool, arguments) | self.clock
+        try:
+            for guard in simulation.guards:
+                row = self.world.first(guard.unless or guard.when or "", values)
+                if (row is None) == (guard.unless is not None):
+                    return StepResult(render(guard.error, {**arguments, **(row or {})}), "guard")
+            with self.world.all_or_nothing():
+                for effect in simulation.effects:
+                    self.world.rows(effect, values, write=True)
+                return StepResult(self._result(tool, arguments, values))
+        except (Refused, sqlite3.Error, TemplateError) as error:
+            return StepResult(f"Error: {error}", "limit")
+
+    def _result(self, tool: Tool, arguments: dict[str, Any], values: dict[str, Any]) -> str:
+        simulation = tool.simulate
+        assert simulation is not None
+        if simulation.text is not None:
+            rows = self.world.all(simulation.returns, values) if simulation.returns else []
+            names = {**{name: None for name in tool.parameters["properties"]}, **arguments}
+            return render(simulation.text, {**names, **(rows[0] if rows else {}), "rows": rows})
+        row = self.world.first(simulation.returns or "", values)
+        value = None if row is None else next(iter(row.values()))
+        return value if isinstance(value, str) else "" if value is None else json.dumps(value)
+
+    def snapshot(self) -> bytes:
+        """The whole state, to be given to `restore` of this or another clone."""
+        return self.world.connection.serialize()
+
+    def restore(self, data: bytes) -> None:
+        self.world.connection.deserialize(data)
+        for name, columns in STEP_TABLES.items():
+            self.world.connection.execute(f"CREATE TEMP TABLE IF NOT EXISTS {name} ({columns})")
+            self.world.connection.execute(f"DELETE FROM {name}")
+
+    def close(self) -> None:
+        self.world.connection.close()
+
+    def hash(self) -> str:
+        """SHA-256 of the tables in canonical order: equal for equal states, however they came about."""
+        digest = hashlib.sha256()
+        for name, table in sorted(self.image.tables.items()):
+            shown = [table.key, table.document] if table.document else list(table.columns)
+            columns = ", ".join(f'"{column}"' for column in shown)
+            for row in self.world.connection.execute(f'SELECT {columns} FROM "{name}" ORDER BY "{table.key}"'):
+                record = [
+                    json.loads(value) if value is not None and table.columns[column] in ("json", "document") else value
+                    for column, value in zip(shown, row, strict=True)
+                ]
+                digest.update(json.dumps([name, normal(record)], sort_keys=True).encode())
+        return digest.hexdigest()
+
+
+def sql_values(tool: Tool, arguments: dict[str, Any]) -> dict[str, Any]:
+    """The call's arguments as SQL parameters: every declared one, lists and objects as JSON text."""
+    return {name: to_sqlite(arguments.get(name)) for name in tool.parameters["properties"]}
+
+
+def clock_values(domain: Domain) -> dict[str, str]:
+    """`:now` and `:today`."""
+    now = domain.clock or "2024-01-01 00:00:00"
+    return {"now": now, "today": now[:10]}
+
+
+@lru_cache(maxsize=1)
+def _jinja() -> ImmutableSandboxedEnvironment:
+    environment = ImmutableSandboxedEnvironment(undefined=StrictUndefined, autoescape=False)
+    environment.filters["json"] = as_json
+    environment.filters["fromjson"] = json.loads
+    return environment
+
+
+@lru_cache(maxsize=4096)
+def _template(text: str) -> Any:
+    return _jinja().from_string(text)
+
+
+def render(text: str, names: dict[str, Any]) -> str:
+    """A domain's Jinja2 text. Raises `jinja2.TemplateError`."""
+    return text if "{" not in text else _template(text).render(names)

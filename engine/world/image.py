@@ -1,0 +1,195 @@
+"""A domain's prepared world: every table loaded or generated once, then cloned for each episode."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sqlite3
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ...specs import Domain, UserError
+from ...specs.state import Table
+from .values import as_json, to_sqlite
+
+GENERATE_SECONDS = 1.0
+"""What generating one table may take at scale 1; a larger world may take so much longer."""
+GENERATED_ROWS = 50_000
+"""The same for its rows."""
+
+SQL_TYPES = {"text": "TEXT", "integer": "INTEGER", "real": "REAL", "boolean": "INTEGER", "json": "TEXT"}
+SQL_TYPES |= {"document": "TEXT"}
+
+_MACROS = """
+CREATE MACRO draw(n, a, b) AS
+    CAST((md5_number(concat_ws('|', seed(), a, b)) % CAST(n AS UHUGEINT)) AS BIGINT);
+CREATE MACRO pick(list, a, b) AS list[draw(len(list), a, b) + 1];
+"""
+
+
+@dataclass(frozen=True)
+class Image:
+    """The serialized database and what it holds."""
+
+    data: bytes
+    tables: dict[str, Table]
+    counts: dict[str, int]
+
+
+def build(domain: Domain, *, seed: int = 0, scale: int = 1, directories: Sequence[Path] = ()) -> Image:
+    """Build the world of a domain.
+
+    `directories` hold tables of a benchmark (JSON or CSV, one file a table), a later one replacing those of earlier
+    ones; tables that no directory holds are empty then. Otherwise rows come from the domain itself. The same seed
+    and scale give the same world. Raises `UserError` where a table cannot be filled.
+    """
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    given = {path.stem: path for folder in directories for path in _table_files(folder)}
+    generator = _Generator(seed, scale)
+    counts: dict[str, int] = {}
+    for name, table in domain.state.items():
+        connection.execute(create(name, table))
+        for column in table.index:
+            connection.execute(f'CREATE INDEX "{name}_{column}" ON "{name}" ("{column}")')
+        if directories:
+            rows = _read(given[name], table) if name in given else iter(())
+        else:
+            rows = _own(domain, name, table, generator)
+        try:
+            counts[name] = _fill(connection, name, table, rows)
+        except sqlite3.Error as error:
+            raise UserError(f"state.{name}: {error}") from None
+        generator.know(name, table, connection)
+    return Image(connection.serialize(), dict(domain.state), counts)
+
+
+def create(name: str, table: Table, known: bool = False) -> str:
+    """The statement that makes a table. In the known world nothing but the key has to be known."""
+    columns = []
+    for column, kind in table.columns.items():
+        sql = f'"{column}" {SQL_TYPES[kind]}'
+        if column == table.key:
+            sql += " PRIMARY KEY"
+        elif table.document and column != table.document:
+            sql += f" GENERATED ALWAYS AS (json_extract(\"{table.document}\", '$.\"{column}\"')) VIRTUAL"
+        columns.append(sql)
+    return f'CREATE TABLE "{name}" ({", ".join(columns)})'
+
+
+def stored_columns(table: Table) -> list[str]:
+    """The columns that rows are written to: with a document, it and the key."""
+    return [table.key, table.document] if table.document else list(table.columns)
+
+
+def record_values(table: Table, record: dict[str, Any], key: Any = None) -> list[Any]:
+    """What an object of the table stores, in the order of `stored_columns`."""
+    identity = record.get(table.key, key)
+    if table.document:
+        whole = record.get(table.document, record)
+        return [to_sqlite(identity), whole if isinstance(whole, str) else as_json(whole)]
+    return [to_sqlite(identity if column == table.key else record.get(column)) for column in table.columns]
+
+
+def _fill(connection: sqlite3.Connection, name: str, table: Table, rows: Iterator[list[Any]]) -> int:
+    columns = stored_columns(table)
+    names, marks = ", ".join(f'"{column}"' for column in columns), ", ".join("?" * len(columns))
+    connection.execute("BEGIN")
+    cursor = connection.executemany(f'INSERT INTO "{name}" ({names}) VALUES ({marks})', rows)
+    connection.execute("COMMIT")
+    return max(cursor.rowcount, 0)
+
+
+def _own(domain: Domain, name: str, table: Table, generator: _Generator) -> Iterator[list[Any]]:
+    if table.rows is not None:
+        return (record_values(table, row) for row in table.rows)
+    if table.file is not None:
+        folder = domain.source if domain.source.is_dir() else domain.source.parent
+        return _read(folder / table.file, table)
+    if table.generate is not None:
+        return generator.rows(name, table)
+    return iter(())
+
+
+def _table_files(folder: Path) -> list[Path]:
+    if not folder.is_dir():
+        raise UserError(f"{folder}: no such folder", "give a folder that holds one file for each table")
+    return sorted(path for path in folder.iterdir() if path.suffix in (".json", ".csv"))
+
+
+def _read(path: Path, table: Table) -> Iterator[list[Any]]:
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror}") from None
+    if path.suffix == ".csv":
+        for row in csv.DictReader(text.splitlines()):
+            yield record_values(table, {name: value if value != "" else None for name, value in row.items()})
+        return
+    try:
+        content = json.loads(text)
+    except ValueError as error:
+        raise UserError(f"{path}: not JSON: {error}") from None
+    pairs = content.items() if isinstance(content, dict) else ((None, record) for record in content)
+    for key, record in pairs:
+        yield record_values(table, record if isinstance(record, dict) else {table.document or "": record}, key)
+
+
+class _Generator:
+    """Runs `generate` in DuckDB, within limits of time and rows, without access to any file."""
+
+    def __init__(self, seed: int, scale: int) -> None:
+        self.seed, self.scale = seed, scale
+        self._duckdb: Any = None
+
+    @property
+    def duckdb(self) -> Any:
+        if self._duckdb is None:
+            import duckdb
+
+            config = {"enable_external_access": False, "threads": 1, "memory_limit": "1GB"}
+            self._duckdb = duckdb.connect(":memory:", config=config)
+            self._duckdb.execute(f"CREATE MACRO seed() AS {int(self.seed)}; CREATE MACRO scale() AS {int(self.scale)};")
+            self._duckdb.execute(_MACROS)
+            self._duckdb.execute("SET lock_configuration = true")
+        return self._duckdb
+
+    def rows(self, name: str, table: Table) -> Iterator[list[Any]]:
+        import duckdb
+
+        most = GENERATED_ROWS * self.scale
+        timer = threading.Timer(GENERATE_SECONDS * self.scale, self.duckdb.interrupt)
+        timer.start()
+        try:
+            result = self.duckdb.execute(f"SELECT * FROM ({table.generate}\n) LIMIT {most + 1}")
+            names = [column[0] for column in result.description]
+            found = result.fetchall()
+        except duckdb.InterruptException:
+            raise UserError(f"state.{name}.generate: takes longer than {GENERATE_SECONDS * self.scale:g} s") from None
+        except duckdb.Error as error:
+            raise UserError(f"state.{name}.generate: {error}") from None
+        finally:
+            timer.cancel()
+        if len(found) > most:
+            raise UserError(f"state.{name}.generate: yields more than {most:,} rows")
+        for row in found:
+            yield record_values(table, dict(zip(names, row, strict=True)))
+
+    def know(self, name: str, table: Table, connection: sqlite3.Connection) -> None:
+        """Make a finished table readable for the generators below it."""
+        if self._duckdb is None and table.generate is None:
+            return
+        columns = list(table.columns)
+        types = {"integer": "BIGINT", "real": "DOUBLE", "boolean": "BOOLEAN"}
+        declared = ", ".join(f'"{c}" {types.get(table.columns[c], "VARCHAR")}' for c in columns)
+        self.duckdb.execute(f'CREATE TABLE "{name}" ({declared})')
+        rows = connection.execute(f'SELECT {", ".join(chr(34) + c + chr(34) for c in columns)} FROM "{name}"').fetchall()
+        if rows:
+            import pyarrow
+
+            batch = pyarrow.table([list(values) for values in zip(*rows, strict=True)], names=columns)
+            self.duckdb.register("batch", batch)
+            self.duckdb.execute(f'INSERT INTO "{name}" SELECT * FROM batch')
+            self.duckdb.unregister("batch")

@@ -1,0 +1,51 @@
+"""What a tool does in the simulated world, and what an observer learns from its result."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+
+class Guard(BaseModel):
+    """A condition for a call; the first that fails is the tool's result. Arguments are `:name` in SQL."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    unless: str | None = Field(default=None, description="SQL; the guard fails if it yields no row.")
+    when: str | None = Field(default=None, description="SQL; the guard fails if it yields a row.")
+    error: str = Field(
+        description="Jinja2 text of the result; arguments and the columns of the first row are names."
+    )
+
+    @model_validator(mode="after")
+    def _one_condition(self) -> Guard:
+        if (self.unless is None) == (self.when is None):
+            raise ValueError("a guard has either `unless` or `when`")
+        return self
+
+
+class Simulation(BaseModel):
+    """Guards, then effects, then the result; all or nothing."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    guards: tuple[Guard, ...] = Field(default=(), description="Checked in order, before any effect.")
+    effects: tuple[str, ...] = Field(default=(), description="SQL statements that change the tables, in order.")
+    returns: str | None = Field(
+        default=None, description="SQL; the result is the first column of its first row, or what `text` makes of it."
+    )
+    text: str | None = Field(
+        default=None,
+        description="Jinja2 text of the result; `rows` are the rows of `returns`, and arguments and the first row's "
+        "columns are names.",
+    )
+
+    @model_validator(mode="after")
+    def _some_result(self) -> Simulation:
+        if self.returns is None and self.text is None:
+            raise ValueError("a simulation needs `returns`, `text` or both")
+        return self
+
+
+Reveals = dict[str, str | tuple[str, ...]]
+"""Table to a JSON path into the result (an object or a list of objects of that table), or to SQL statements over
+`:result` and the arguments."""
