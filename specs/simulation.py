@@ -33,6 +33,12 @@ class Simulation(BaseModel):
     returns: str | None = Field(
         default=None, description="SQL; the result is the first column of its first row, or what `text` makes of it."
     )
+    confirm: str | None = Field(
+        default=None, description="Jinja2 text with which a good agent asks before the call; arguments are names."
+    )
+    report: str | None = Field(
+        default=None, description="Jinja2 text with which a good agent tells of the call; arguments are names."
+    )
     text: str | None = Field(
         default=None,
         description="Jinja2 text of the result; `rows` are the rows of `returns`, and arguments and the first row's "

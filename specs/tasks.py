@@ -39,7 +39,8 @@ class TaskTemplate(BaseModel):
     sample: int | None = Field(default=None, ge=1, description="So many tasks, drawn by the seed.")
     user: SimulatedUser = Field(description="Who asks, for what.")
     reads: tuple[ExpectedCall, ...] = Field(
-        default=(), description="What a good agent looks up first, after those of `opening`; never required of others."
+        default=(),
+        description="What a good agent looks up before it acts, the user's identity first; never required of others.",
     )
     actions: tuple[ExpectedCall, ...] = Field(
         default=(), description="The write actions that the task expects; none where the request must be refused."

@@ -1,0 +1,248 @@
+"""Scripted episodes: a good agent, or one that makes declared faults, with a scripted user.
+
+The gold agent performs a task's expected actions as a good agent would: it asks who the user is, reads, says what it
+will do and waits for a yes. The noisy agent is the gold one with faults at a given rate; each fault is recorded beside
+the trajectory, so that the truth is known.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...specs import Domain
+from ...specs.tasks import Fault
+from ..hashing import key
+from ..trajectories import Message, Outcome, ToolCall, Trajectory
+from .environment import Environment, StepResult, clock_values, render, sql_values
+from .image import Image
+from .tasks import Call, Task, filled
+from .values import as_json
+
+STOP = "###STOP###"
+
+_ASKS = (
+    "I can help with that. Could you tell me your {topics}, please?",
+    "Happy to help. May I have your {topics} first?",
+    "Of course. To find your record I need your {topics}.",
+)
+_TELLS = ("Sure: {facts}.", "It's {facts}.", "Here you go: {facts}.")
+_PROPOSES = (
+    "I will do the following: {action}. Do you confirm (yes/no)?",
+    "Here is what I am about to do: {action}. Shall I go ahead (yes/no)?",
+    "Before I change anything: {action}. Is that right (yes/no)?",
+)
+_AGREES = ("Yes, please go ahead.", "Yes, that's right.", "Yes, I confirm.")
+_DECLINES = ("No, leave it as it is.", "No, please don't.", "No, I have changed my mind.")
+_REPORTS = ("That is done: {action}.", "All set: {action}.", "Done: {action}.")
+_LEAVES = ("Understood, I have changed nothing.", "All right, nothing has been changed.")
+_THANKS = ("Thank you, that was all. " + STOP, "Great, thanks! " + STOP, "That's everything. " + STOP)
+
+
+@dataclass(slots=True)
+class Planted:
+    """A fault in an episode: the action at (step, call) is wrong by construction. `call` None: what is missing."""
+
+    fault: str
+    error: str
+    step: int
+    call: int | None
+    tool: str | None
+    right: dict[str, Any] | None
+
+
+@dataclass(slots=True)
+class Episode:
+    """A conversation in the making, in an environment of its own."""
+
+    task: Task
+    environment: Environment
+    chance: random.Random
+    messages: list[Message] = field(default_factory=list)
+    planted: list[Planted] = field(default_factory=list)
+    results: list[StepResult] = field(default_factory=list)
+
+    def say(self, role: Any, text: str) -> None:
+        self.messages.append(Message(role=role, content=text))
+
+    def choose(self, texts: Sequence[str], **names: str) -> str:
+        return self.chance.choice(texts).format(**names)
+
+    def call(self, call: Call) -> StepResult:
+        step = len(self.messages)
+        raw = as_json(call.arguments)
+        made = ToolCall(id=f"call_{step}", name=call.tool, arguments=call.arguments, raw=raw)
+        self.messages.append(Message(role="assistant", calls=(made,)))
+        result = self.environment.step(call.tool, call.arguments)
+        self.messages.append(Message(role="tool", content=result.text, answers=(step, 0), actor="agent"))
+        self.results.append(result)
+        return result
+
+
+def system_text(domain: Domain) -> str:
+    """The policy as an agent reads it: what the domain is for, then every clause."""
+    clauses = "\n".join(f"- {clause.text}" for clause in domain.policies)
+    return f"# {domain.title or domain.name}\n\n{domain.description}\n\n{clauses}".strip()
+
+
+def play(
+    domain: Domain, image: Image, task: Task, *, trial: int = 0, seed: int = 0, fault_rate: float = 0.0
+) -> Trajectory:
+    """One scripted episode as a trajectory with its outcome. `fault_rate` is the chance that an expected action, or
+    the end, is spoilt by one of the domain's faults that fit it."""
+    chance = random.Random(f"{seed}/{task.task_id}/{trial}/{fault_rate}")
+    environment = Environment(domain, image, chance.getrandbits(32))
+    try:
+        episode = Episode(task, environment, chance)
+        ended_by_call = _converse(domain, episode, fault_rate)
+        reached = environment.hash()
+        expected = expected_hash(domain, image, task)
+        said = " ".join(m.content for m in episode.messages if m.role == "assistant" and not m.calls)
+        reward = float(reached == expected and all(text in said for text in task.says))
+    finally:
+        environment.close()
+    kind = "noisy" if fault_rate else "gold"
+    return Trajectory(
+        trajectory_id=key(domain.hash, task.task_id, trial, seed, kind, fault_rate, as_json(image.counts)),
+        domain=domain.name,
+        source="simulate",
+        policy=kind,
+        task_id=task.task_id,
+        trial=trial,
+        reward=reward,
+        ending="transfer" if ended_by_call else "user_stop",
+        messages=tuple(episode.messages),
+        outcome=Outcome(
+            scenario=task.scenario,
+            expected_actions=tuple({"name": c.tool, "arguments": c.arguments} for c in task.actions),
+            expected_outputs=task.says,
+            checks={"faults": [_as_dict(planted) for planted in episode.planted]} if episode.planted else None,
+        ),
+    )
+
+
+def expected_hash(domain: Domain, image: Image, task: Task) -> str:
+    """The state that the expected actions lead to."""
+    environment = Environment(domain, image)
+    try:
+        for call in task.actions:
+            environment.step(call.tool, call.arguments)
+        return environment.hash()
+    finally:
+        environment.close()
+
+
+def _converse(domain: Domain, episode: Episode, fault_rate: float) -> bool:
+    task = episode.task
+    episode.say("system", system_text(domain))
+    episode.say("user", task.opens)
+    untold = {topic: value for topic, value in task.knows.items() if value not in task.opens}
+    plan = _plan(domain, episode, fault_rate)
+    if untold and plan.reads:
+        topics = " and ".join(topic.replace("_", " ") for topic in untold)
+        episode.say("assistant", episode.choose(_ASKS, topics=topics))
+        facts = ", ".join(f"my {topic.replace('_', ' ')} is {value}" for topic, value in untold.items())
+        episode.say("user", episode.choose(_TELLS, facts=facts))
+    for read in plan.reads:
+        episode.call(read)
+    reports = _act(domain, episode, plan)
+    if task.ends is not None:
+        episode.call(task.ends)
+        return True
+    closing = [*reports, *([task.answer] if task.answer else []), *task.says]
+    if plan.omitted is not None:
+        episode.planted.append(Planted(plan.omitted.id, plan.omitted.error, len(episode.messages), None, None, None))
+    episode.say("assistant", " ".join(closing) or "Is there anything else I can do for you?")
+    episode.say("user", episode.choose(_THANKS))
+    return False
+
+
+@dataclass(slots=True)
+class _Plan:
+    reads: tuple[Call, ...]
+    actions: list[tuple[Call, Fault | None]]
+    omitted: Fault | None = None
+
+
+def _plan(domain: Domain, episode: Episode, fault_rate: float) -> _Plan:
+    """The task's reads and actions, some of them with a fault to make."""
+    reads = episode.task.reads
+    actions: list[tuple[Call, Fault | None]] = []
+    omitted: Fault | None = None
+    for action in episode.task.actions:
+        fitting = [fault for fault in domain.faults if fault.tool in (None, action.tool)]
+        fault = episode.chance.choice(fitting) if fitting and episode.chance.random() < fault_rate else None
+        if fault is not None and fault.drop == "action":
+            omitted = fault
+            continue
+        if fault is not None and fault.drop == "reads":
+            reads = ()
+        if fault is not None and fault.drop == "authentication":
+            reads = reads[1:]
+        actions.append((action, fault))
+    return _Plan(reads, actions, omitted)
+
+
+def _act(domain: Domain, episode: Episode, plan: _Plan) -> list[str]:
+    reports = []
+    for right, fault in plan.actions:
+        action = right if fault is None else _spoilt(domain, episode, right, fault)
+        if fault is None or fault.drop != "confirmation":
+            episode.say("assistant", episode.choose(_PROPOSES, action=_told(domain, right, "confirm")))
+            if episode.task.declines:
+                episode.say("user", episode.choose(_DECLINES))
+                reports.append(episode.choose(_LEAVES))
+                continue
+            episode.say("user", episode.choose(_AGREES))
+        for made in (action, *((action,) if fault is not None and fault.repeat else ())):
+            if fault is not None and (not fault.repeat or made is not action or _called(episode, action)):
+                step = len(episode.messages)
+                episode.planted.append(Planted(fault.id, fault.error, step, 0, made.tool, right.arguments))
+            episode.call(made)
+        reports.append(episode.choose(_REPORTS, action=_told(domain, action, "report")))
+    return reports
+
+
+def _called(episode: Episode, call: Call) -> bool:
+    return any(made.name == call.tool and made.arguments == call.arguments for m in episode.messages for made in m.calls)
+
+
+def _spoilt(domain: Domain, episode: Episode, right: Call, fault: Fault) -> Call:
+    """The right call with the fault in it; unchanged where the fault is not in the call, or finds no other value."""
+    tool = domain.tool(right.tool)
+    if fault.instead is not None:
+        names = {**right.arguments}
+        return Call(fault.instead.tool, {n: filled(v, names) for n, v in fault.instead.arguments.items()})
+    if fault.argument is None or fault.with_ is None or tool is None:
+        return right
+    values = sql_values(tool, right.arguments) | clock_values(domain)
+    row = episode.environment.world.first(fault.with_, values)
+    if row is None:
+        return right
+    value = next(iter(row.values()))
+    kind = tool.parameters["properties"].get(fault.argument, {}).get("type")
+    if kind in ("array", "object") and isinstance(value, str):
+        value = json.loads(value)
+    return Call(right.tool, {**right.arguments, fault.argument: value})
+
+
+def _told(domain: Domain, call: Call, how: str) -> str:
+    """The call in words: the tool's own template, or its name and arguments."""
+    tool = domain.tool(call.tool)
+    text = getattr(tool.simulate, how) if tool is not None and tool.simulate is not None else None
+    if text is not None:
+        return render(text, call.arguments)
+    named = ", ".join(f"{name.replace('_', ' ')} {_shown(value)}" for name, value in call.arguments.items())
+    return f"{call.tool.replace('_', ' ')} ({named})" if named else call.tool.replace("_", " ")
+
+
+def _shown(value: Any) -> str:
+    return value if isinstance(value, str) else as_json(value)
+
+
+def _as_dict(planted: Planted) -> dict[str, Any]:
+    return {name: getattr(planted, name) for name in Planted.__slots__}
+
