@@ -1,7 +1,8 @@
-"""`castline replay`: does a domain's simulation do what a benchmark's own environment did?"""
+"""`castline simulate` and `castline replay`: a domain's own world."""
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -9,9 +10,61 @@ from typing import Annotated
 import typer
 
 from ...specs import UserError, find_domain, load_domain
-from .output import AsJson, out, print_json, say
+from .domains import DomainName
+from .output import AsJson, Database, out, print_json, progress_bar, say
 
 SHOWN = 10
+FAULT_RATE = 0.3
+BATCH = 256
+POLICIES = ("gold", "noisy")
+
+
+def simulate(
+    domain: DomainName,
+    policy: Annotated[str, typer.Option("--policy", help="gold: does all right; noisy: gold with faults.")] = "gold",
+    count: Annotated[int | None, typer.Option("--tasks", min=1, help="At most so many tasks; all if not given.")] = None,
+    trials: Annotated[int, typer.Option("--trials", min=1, help="Trials of each task.")] = 1,
+    seed: Annotated[int, typer.Option("--seed", help="Decides the world, the tasks drawn and the episodes.")] = 0,
+    scale: Annotated[int, typer.Option("--scale", min=1, help="Size of the generated world.")] = 1,
+    fault_rate: Annotated[
+        float, typer.Option("--fault-rate", min=0, max=1, help="Chance of a fault in an action, for noisy.")
+    ] = FAULT_RATE,
+    db: Database = "castline.duckdb",
+    as_json: AsJson = False,
+) -> None:
+    """Let a scripted agent and a scripted user do the domain's tasks, and store the conversations.
+
+    Example: [bold]castline simulate domains/library --policy noisy --tasks 20 --trials 4[/bold]
+    """
+    from ..selection import declare_tools
+    from ..store import writing
+    from ..trajectories import store_trajectories
+    from ..world import build, play, tasks
+
+    if policy not in POLICIES:
+        raise UserError(f"unknown policy {policy!r}", f"one of: {', '.join(POLICIES)}")
+    spec = load_domain(find_domain(domain))
+    if not spec.state or not spec.tasks:
+        raise UserError(f"the domain {spec.name} has no `state` or no `tasks`", "only an executable domain can simulate")
+    rate = fault_rate if policy == "noisy" else 0.0
+    image = build(spec, seed=seed, scale=scale)
+    added = played = won = 0
+    with writing(Path(db)) as connection, progress_bar("Stopped. What was stored stays.") as bar:
+        declare_tools(connection, spec)
+        chosen = list(itertools.islice(tasks(spec, image, seed=seed), count))
+        bar.stage("Simulating", len(chosen) * trials)
+        pairs = ((task, trial) for task in chosen for trial in range(trials))
+        while batch := list(itertools.islice(pairs, BATCH)):
+            episodes = [play(spec, image, task, trial=n, seed=seed, fault_rate=rate) for task, n in batch]
+            added += store_trajectories(connection, episodes)
+            played += len(episodes)
+            won += sum(episode.reward == 1 for episode in episodes)
+            bar.advance(len(episodes))
+    found = {"domain": spec.name, "policy": policy, "tasks": len(chosen), "episodes": played, "added": added}
+    if as_json:
+        print_json(found | {"reward_1": won})
+    else:
+        say(f"{played} episodes of {len(chosen)} tasks, {added} of them new; {won} with reward 1.")
 
 
 def replay_(

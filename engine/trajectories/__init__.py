@@ -1,7 +1,7 @@
 """Trajectories: the canonical model, the readers of other formats, and import into the store."""
 
 from .actions import Action, actions
-from .importing import FORMATS, Imported, import_files, read_files
+from .importing import FORMATS, Imported, import_files, read_files, store_trajectories
 from .trajectory import MESSAGES, Actor, Message, Outcome, ToolCall, Trajectory
 
 __all__ = [
@@ -17,4 +17,5 @@ __all__ = [
     "actions",
     "import_files",
     "read_files",
+    "store_trajectories",
 ]

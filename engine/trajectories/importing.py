@@ -71,6 +71,19 @@ def import_files(
     return done
 
 
+def store_trajectories(connection: duckdb.DuckDBPyConnection, trajectories: Sequence[Trajectory]) -> int:
+    """Store trajectories that were made here rather than read; the number that the store did not hold."""
+    stored, _ = _seen(connection, [trajectory.trajectory_id for trajectory in trajectories])
+    new = [trajectory for trajectory in trajectories if trajectory.trajectory_id not in stored]
+    rows = [
+        {**_row(trajectory, None), "file": "", "position": 0, "raw": trajectory.model_dump_json()} for trajectory in new
+    ]
+    with transaction(connection):
+        insert(connection, "trajectories", rows)
+        insert(connection, "actions", [row for trajectory in new for row in _action_rows(trajectory)])
+    return len(new)
+
+
 def read_files(paths: Sequence[Path], domain: str) -> Iterator[Trajectory]:
     """The trajectories of the files, without a store; records that cannot be read are passed over. Raises `UserError`
     for a file that cannot be read as a whole."""

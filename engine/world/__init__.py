@@ -1,10 +1,12 @@
 """Executable domains: the true world that tool calls change, the known world that results reveal, checks on both."""
 
 from .checks import Finding, check_known, check_true
+from .episode import expected_hash, play
 from .environment import Environment, StepResult
 from .image import Image, build
 from .known import Cell, KnownWorld
 from .replay import Replay, replay
+from .tasks import Task, tasks
 
 __all__ = [
     "Cell",
@@ -14,8 +16,12 @@ __all__ = [
     "KnownWorld",
     "Replay",
     "StepResult",
+    "Task",
     "build",
     "check_known",
     "check_true",
+    "expected_hash",
+    "play",
     "replay",
+    "tasks",
 ]

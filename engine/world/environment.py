@@ -112,11 +112,10 @@ class Environment:
             shown = [table.key, table.document] if table.document else list(table.columns)
             columns = ", ".join(f'"{column}"' for column in shown)
             for row in self.world.connection.execute(f'SELECT {columns} FROM "{name}" ORDER BY "{table.key}"'):
-                record = [
-                    json.loads(value) if value is not None and table.columns[column] in ("json", "document") else value
-                    for column, value in zip(shown, row, strict=True)
-                ]
-                digest.update(json.dumps([name, normal(record)], sort_keys=True).encode())
+                digest.update(name.encode())
+                for column, value in zip(shown, row, strict=True):
+                    is_json = table.columns[column] in ("json", "document")
+                    digest.update(_canonical(value) if is_json else json.dumps(normal(value)).encode())
         return digest.hexdigest()
 
 
@@ -129,6 +128,12 @@ def clock_values(domain: Domain) -> dict[str, str]:
     """`:now` and `:today`."""
     now = domain.clock or "2024-01-01 00:00:00"
     return {"now": now, "today": now[:10]}
+
+
+@lru_cache(maxsize=65_536)
+def _canonical(text: str | None) -> bytes:
+    """A document's content, the same for any spelling of it. Most documents of a state are those of the last."""
+    return json.dumps(None if text is None else normal(json.loads(text)), sort_keys=True).encode()
 
 
 @lru_cache(maxsize=1)

@@ -29,7 +29,7 @@ _ASKS = (
     "Happy to help. May I have your {topics} first?",
     "Of course. To find your record I need your {topics}.",
 )
-_TELLS = ("Sure: {facts}.", "It's {facts}.", "Here you go: {facts}.")
+_TELLS = ("Sure, {facts}.", "Yes: {facts}.", "Here you go: {facts}.")
 _PROPOSES = (
     "I will do the following: {action}. Do you confirm (yes/no)?",
     "Here is what I am about to do: {action}. Shall I go ahead (yes/no)?",
@@ -187,9 +187,13 @@ def _plan(domain: Domain, episode: Episode, fault_rate: float) -> _Plan:
 
 
 def _act(domain: Domain, episode: Episode, plan: _Plan) -> list[str]:
+    """Propose, wait for a yes and act, once for each action; what there is to report at the end."""
     reports = []
     for right, fault in plan.actions:
         action = right if fault is None else _spoilt(domain, episode, right, fault)
+        if fault is not None and fault.drop is None and not fault.repeat and action == right:
+            # The fault finds no other value here, so there is none.
+            fault = None
         if fault is None or fault.drop != "confirmation":
             episode.say("assistant", episode.choose(_PROPOSES, action=_told(domain, right, "confirm")))
             if episode.task.declines:
@@ -197,17 +201,14 @@ def _act(domain: Domain, episode: Episode, plan: _Plan) -> list[str]:
                 reports.append(episode.choose(_LEAVES))
                 continue
             episode.say("user", episode.choose(_AGREES))
-        for made in (action, *((action,) if fault is not None and fault.repeat else ())):
-            if fault is not None and (not fault.repeat or made is not action or _called(episode, action)):
-                step = len(episode.messages)
-                episode.planted.append(Planted(fault.id, fault.error, step, 0, made.tool, right.arguments))
-            episode.call(made)
+        if fault is not None and fault.repeat:
+            episode.call(action)
+        if fault is not None:
+            step = len(episode.messages)
+            episode.planted.append(Planted(fault.id, fault.error, step, 0, action.tool, right.arguments))
+        episode.call(action)
         reports.append(episode.choose(_REPORTS, action=_told(domain, action, "report")))
     return reports
-
-
-def _called(episode: Episode, call: Call) -> bool:
-    return any(made.name == call.tool and made.arguments == call.arguments for m in episode.messages for made in m.calls)
 
 
 def _spoilt(domain: Domain, episode: Episode, right: Call, fault: Fault) -> Call:
