@@ -29,6 +29,11 @@ class Simulation(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     guards: tuple[Guard, ...] = Field(default=(), description="Checked in order, before any effect.")
+    before: str | None = Field(
+        default=None,
+        description="SQL, run after the guards; the columns of its first row are names for effects, `returns` and "
+        "`text`, which otherwise see only what the effects have made of it.",
+    )
     effects: tuple[str, ...] = Field(default=(), description="SQL statements that change the tables, in order.")
     returns: str | None = Field(
         default=None, description="SQL; the result is the first column of its first row, or what `text` makes of it."

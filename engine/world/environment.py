@@ -74,10 +74,12 @@ class Environment:
                 row = self.world.first(guard.unless or guard.when or "", values)
                 if (row is None) == (guard.unless is not None):
                     return StepResult(render(guard.error, {**arguments, **(row or {})}), "guard")
+            before = self.world.first(simulation.before, values) or {} if simulation.before is not None else {}
+            values |= before
             with self.world.all_or_nothing():
                 for effect in simulation.effects:
                     self.world.rows(effect, values, write=True)
-                return StepResult(self._result(tool, arguments, values))
+                return StepResult(self._result(tool, {**arguments, **before}, values))
         except (Refused, sqlite3.Error, TemplateError) as error:
             return StepResult(f"Error: {error}", "limit")
 
