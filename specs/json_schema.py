@@ -36,8 +36,9 @@ def domain_json_schema() -> dict[str, Any]:
         "then": {"allOf": [{"$ref": _DIALECT}, {"properties": {"additionalProperties": {"const": False}}}]},
         "else": {"additionalProperties": {"$ref": _DIALECT, "type": "object"}},
     }
-    clause = definitions["Clause"]["properties"]
-    clause["judged"] = {"description": clause["judged"]["description"], "const": True}
+    clause = definitions["Clause"]
+    clause["if"] = {"properties": {"judged": {"const": False}}, "required": ["judged"]}
+    clause["then"] = {"required": ["violated_when"]}
     tool["name"]["not"] = {"const": REPLY}
     definitions["Redaction"]["properties"]["path"]["pattern"] = "^(/([^~]|~[01])*)?$"
     rationale = schema["properties"]["rationale"]

@@ -102,10 +102,10 @@ def _scope(clause: Node, tools: Node | None) -> Iterator[Problem]:
                 f"`{key}` is empty", f"list what the clause governs, or drop `{key}:` for every action"
             )
     judged = clause.get("judged")
-    if judged is not None and judged.content is False:
+    if judged is not None and judged.content is False and clause.get("violated_when") is None:
         yield judged.place.problem(
             "`judged: false`: nothing would check this clause",
-            "drop it: clauses checked by SQL are not supported in this version",
+            "drop it, or say in SQL when the clause is broken (`violated_when`)",
         )
     named, effects = clause.get("tools"), clause.get("effects")
     if named is None and effects is None:
