@@ -6,6 +6,16 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+SQL_TYPES = {
+    "text": "TEXT",
+    "integer": "INTEGER",
+    "real": "REAL",
+    "boolean": "INTEGER",
+    "json": "TEXT",
+    "document": "TEXT",
+}
+"""What SQLite calls each type of column."""
+
 ColumnType = Literal["text", "integer", "real", "boolean", "json", "document"]
 
 
@@ -20,7 +30,10 @@ class Table(BaseModel):
 
     columns: dict[str, ColumnType] = Field(min_length=1, description="Column name to type, in order.")
     key: str = Field(description="The column that identifies a row.")
-    index: tuple[str, ...] = Field(default=(), description="Columns that look-ups go by, beside the key.")
+    index: tuple[str, ...] = Field(
+        default=(),
+        description="What look-ups go by, beside the key: columns, or SQL such as `lower(email)`, written as in them.",
+    )
     file: str | None = Field(
         default=None, description="CSV, or JSON (a list of objects, or objects by key), beside the domain."
     )
@@ -45,3 +58,16 @@ class Table(BaseModel):
         if sum(kind == "document" for kind in self.columns.values()) > 1:
             raise ValueError("a table has at most one document column")
         return self
+
+
+def create(name: str, table: Table) -> str:
+    """The statement that makes a table. Nothing but the key has to be known."""
+    columns = []
+    for column, kind in table.columns.items():
+        sql = f'"{column}" {SQL_TYPES[kind]}'
+        if column == table.key:
+            sql += " PRIMARY KEY"
+        elif table.document and column != table.document:
+            sql += f" GENERATED ALWAYS AS (json_extract(\"{table.document}\", '$.\"{column}\"')) VIRTUAL"
+        columns.append(sql)
+    return f'CREATE TABLE "{name}" ({", ".join(columns)})'

@@ -12,16 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from ...specs import Domain, UserError
-from ...specs.state import Table
+from ...specs.state import Table, create
 from .values import as_json, to_sqlite
 
 GENERATE_SECONDS = 1.0
 """What generating one table may take at scale 1; a larger world may take so much longer."""
 GENERATED_ROWS = 50_000
 """The same for its rows."""
-
-SQL_TYPES = {"text": "TEXT", "integer": "INTEGER", "real": "REAL", "boolean": "INTEGER", "json": "TEXT"}
-SQL_TYPES |= {"document": "TEXT"}
 
 _MACROS = """
 CREATE MACRO draw(n, a, b) AS
@@ -52,8 +49,12 @@ def build(domain: Domain, *, seed: int = 0, scale: int = 1, directories: Sequenc
     counts: dict[str, int] = {}
     for name, table in domain.state.items():
         connection.execute(create(name, table))
-        for column in table.index:
-            connection.execute(f'CREATE INDEX "{name}_{column}" ON "{name}" ("{column}")')
+        for number, by in enumerate(table.index):
+            indexed = f'"{by}"' if by in table.columns else by
+            try:
+                connection.execute(f'CREATE INDEX "{name}_{number}" ON "{name}" ({indexed})')
+            except sqlite3.Error as error:
+                raise UserError(f"state.{name}.index: {by}: {error}", "give a column, or SQL over columns") from None
         if directories:
             rows = _read(given[name], table) if name in given else iter(())
         else:
@@ -64,19 +65,6 @@ def build(domain: Domain, *, seed: int = 0, scale: int = 1, directories: Sequenc
             raise UserError(f"state.{name}: {error}") from None
         generator.know(name, table, connection)
     return Image(connection.serialize(), dict(domain.state), counts)
-
-
-def create(name: str, table: Table, known: bool = False) -> str:
-    """The statement that makes a table. In the known world nothing but the key has to be known."""
-    columns = []
-    for column, kind in table.columns.items():
-        sql = f'"{column}" {SQL_TYPES[kind]}'
-        if column == table.key:
-            sql += " PRIMARY KEY"
-        elif table.document and column != table.document:
-            sql += f" GENERATED ALWAYS AS (json_extract(\"{table.document}\", '$.\"{column}\"')) VIRTUAL"
-        columns.append(sql)
-    return f'CREATE TABLE "{name}" ({", ".join(columns)})'
 
 
 def stored_columns(table: Table) -> list[str]:
