@@ -1,8 +1,8 @@
 """Executable domains: the true world that tool calls change, the known world that results reveal, checks on both."""
 
 from .checks import Finding, check_known, check_true
-from .episode import expected_hash, play
 from .environment import Environment, StepResult
+from .episode import expected_hash, play
 from .image import Image, build
 from .known import Cell, KnownWorld
 from .replay import Replay, replay

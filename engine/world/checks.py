@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ...specs import Clause, Domain
-from .database import Refused, World
+from ...specs.sql import Refused, World
 from .environment import clock_values, sql_values
 from .known import Cell, KnownWorld
 from .values import as_json

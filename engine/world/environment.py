@@ -13,22 +13,15 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
 
-from jinja2 import StrictUndefined, TemplateError
-from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2 import TemplateError
 
 from ...specs import Domain, Tool, UserError, validate_arguments
-from .database import Refused, World
+from ...specs.sql import STEP_TABLES, Refused, World
+from ...specs.templates import sandbox
 from .image import Image
 from .values import as_json, normal, to_sqlite
 
 Status = Literal["ok", "unknown_tool", "schema", "guard", "limit"]
-
-STEP_TABLES = {
-    "calls": "step INTEGER, tool TEXT, arguments TEXT, result TEXT, error INTEGER",
-    "messages": "step INTEGER, role TEXT, content TEXT",
-    "action": "tool TEXT, arguments TEXT",
-}
-"""What a policy check may read beside the domain's tables, limited to what is visible."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +42,7 @@ class Environment:
     def __init__(self, domain: Domain, image: Image, seed: int = 0) -> None:
         self.domain = domain
         self.image = image
-        self.world = World({*image.tables, *STEP_TABLES}, seed)
+        self.world = World({*image.tables}, seed)
         self.clock = clock_values(domain)
         self.restore(image.data)
 
@@ -73,7 +66,7 @@ class Environment:
             for guard in simulation.guards:
                 row = self.world.first(guard.unless or guard.when or "", values)
                 if (row is None) == (guard.unless is not None):
-                    return StepResult(render(guard.error, {**arguments, **(row or {})}), "guard")
+                    return StepResult(render(guard.error, {**names(tool, arguments), **(row or {})}), "guard")
             before = self.world.first(simulation.before, values) or {} if simulation.before is not None else {}
             values |= before
             with self.world.all_or_nothing():
@@ -88,8 +81,7 @@ class Environment:
         assert simulation is not None
         if simulation.text is not None:
             rows = self.world.all(simulation.returns, values) if simulation.returns else []
-            names = {**{name: None for name in tool.parameters["properties"]}, **arguments}
-            return render(simulation.text, {**names, **(rows[0] if rows else {}), "rows": rows})
+            return render(simulation.text, {**names(tool, arguments), **(rows[0] if rows else {}), "rows": rows})
         row = self.world.first(simulation.returns or "", values)
         value = None if row is None else next(iter(row.values()))
         return value if isinstance(value, str) else "" if value is None else json.dumps(value)
@@ -126,6 +118,11 @@ def sql_values(tool: Tool, arguments: dict[str, Any]) -> dict[str, Any]:
     return {name: to_sqlite(arguments.get(name)) for name in tool.parameters["properties"]}
 
 
+def names(tool: Tool, arguments: dict[str, Any]) -> dict[str, Any]:
+    """The call's arguments as names of a template: every declared one, None where it is not given."""
+    return {**dict.fromkeys(tool.parameters["properties"]), **arguments}
+
+
 def clock_values(domain: Domain) -> dict[str, str]:
     """`:now` and `:today`."""
     now = domain.clock or "2024-01-01 00:00:00"
@@ -138,17 +135,9 @@ def _canonical(text: str | None) -> bytes:
     return json.dumps(None if text is None else normal(json.loads(text)), sort_keys=True).encode()
 
 
-@lru_cache(maxsize=1)
-def _jinja() -> ImmutableSandboxedEnvironment:
-    environment = ImmutableSandboxedEnvironment(undefined=StrictUndefined, autoescape=False)
-    environment.filters["json"] = as_json
-    environment.filters["fromjson"] = json.loads
-    return environment
-
-
 @lru_cache(maxsize=4096)
 def _template(text: str) -> Any:
-    return _jinja().from_string(text)
+    return sandbox(as_json).from_string(text)
 
 
 def render(text: str, names: dict[str, Any]) -> str:

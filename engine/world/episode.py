@@ -17,7 +17,7 @@ from ...specs import Domain
 from ...specs.tasks import Fault
 from ..hashing import key
 from ..trajectories import Message, Outcome, ToolCall, Trajectory
-from .environment import Environment, StepResult, clock_values, render, sql_values
+from .environment import Environment, StepResult, clock_values, names, render, sql_values
 from .image import Image
 from .tasks import Call, Task, filled
 from .values import as_json
@@ -215,8 +215,8 @@ def _spoilt(domain: Domain, episode: Episode, right: Call, fault: Fault) -> Call
     """The right call with the fault in it; unchanged where the fault is not in the call, or finds no other value."""
     tool = domain.tool(right.tool)
     if fault.instead is not None:
-        names = {**right.arguments}
-        return Call(fault.instead.tool, {n: filled(v, names) for n, v in fault.instead.arguments.items()})
+        known = right.arguments if tool is None else names(tool, right.arguments)
+        return Call(fault.instead.tool, {n: filled(v, known) for n, v in fault.instead.arguments.items()})
     if fault.argument is None or fault.with_ is None or tool is None:
         return right
     values = sql_values(tool, right.arguments) | clock_values(domain)
@@ -234,8 +234,8 @@ def _told(domain: Domain, call: Call, how: str) -> str:
     """The call in words: the tool's own template, or its name and arguments."""
     tool = domain.tool(call.tool)
     text = getattr(tool.simulate, how) if tool is not None and tool.simulate is not None else None
-    if text is not None:
-        return render(text, call.arguments)
+    if tool is not None and text is not None:
+        return render(text, names(tool, call.arguments))
     named = ", ".join(f"{name.replace('_', ' ')} {_shown(value)}" for name, value in call.arguments.items())
     return f"{call.tool.replace('_', ' ')} ({named})" if named else call.tool.replace("_", " ")
 

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...specs import Domain, Tool
+from ...specs.sql import STEP_TABLES, Refused, World
+from ...specs.state import create
 from ..evidence import structure
-from .database import Refused, World
-from .environment import STEP_TABLES, clock_values, sql_values
-from .image import create, record_values, stored_columns
+from .environment import clock_values, sql_values
+from .image import record_values, stored_columns
 from .values import as_json
 
 _numbers = itertools.count()
@@ -41,7 +42,7 @@ class KnownWorld:
         # Two connections to one database: reveals write through the first, checks read through the second, where views
         # of the same names note each row that a check visits.
         uri = f"file:castline-known-{next(_numbers)}?mode=memory&cache=shared"
-        tables = {*domain.state, *STEP_TABLES}
+        tables = set(domain.state)
         self.world = World(tables, uri=uri)
         self.reader = World(tables, uri=uri)
         self.revealed: dict[tuple[str, int, str], int] = {}

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from jinja2 import StrictUndefined, TemplateError
-from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2 import TemplateError
 
 from ...specs import Domain, UserError
+from ...specs.sql import Refused
 from ...specs.tasks import ExpectedCall, TaskTemplate
-from .database import Refused
+from ...specs.templates import sandbox
 from .environment import Environment, clock_values, render
 from .image import Image
 from .values import as_json
@@ -117,9 +117,7 @@ def filled(value: Any, names: dict[str, Any]) -> Any:
 
 @lru_cache(maxsize=1024)
 def _expression(text: str) -> Any:
-    environment = ImmutableSandboxedEnvironment(undefined=StrictUndefined)
-    environment.filters |= {"json": as_json, "fromjson": json.loads}
-    return environment.compile_expression(text, undefined_to_none=False)
+    return sandbox(as_json).compile_expression(text, undefined_to_none=False)
 
 
 def _digest(*parts: Any) -> str:

@@ -12,14 +12,24 @@ from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
+STEP_TABLES = {
+    "calls": "step INTEGER, tool TEXT, arguments TEXT, result TEXT, error INTEGER",
+    "messages": "step INTEGER, role TEXT, content TEXT",
+    "action": "tool TEXT, arguments TEXT",
+}
+"""What a policy check may read beside the domain's tables, limited to what is visible."""
+
 INSTRUCTIONS = 5_000_000
 """SQLite instructions that one statement may take: some tenths of a second."""
+LONGEST = 20_000_000
+"""Bytes that one value may take."""
 
 _STRIDE = 10_000
 _READS = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE}
 _WRITES = {sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE, sqlite3.SQLITE_DELETE}
 _INTERNAL = ("sqlite_", "pragma_", "dbstat")
-_FORBIDDEN_FUNCTIONS = {"load_extension", "fts3_tokenizer", "sqlite_compileoption_get"}
+_FORBIDDEN_FUNCTIONS = {"load_extension", "fts3_tokenizer", "sqlite_compileoption_get", "randomblob"}
+_MACHINES_CLOCK = {"current_date", "current_time", "current_timestamp"}
 _OPERATORS: dict[type, Callable[..., Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -37,10 +47,8 @@ class Refused(Exception):
 
 
 class World:
-    """One in-memory database whose statements are checked as untrusted.
-
-    `writable` tables may be changed, `readable` ones only read (JSON's table functions are always readable).
-    """
+    """One in-memory database whose statements are checked as untrusted: they read what there is, and a statement that
+    is run to write changes nothing but `tables`."""
 
     def __init__(self, tables: set[str], seed: int = 0, uri: str = ":memory:") -> None:
         self.connection = sqlite3.connect(uri, uri=True, isolation_level=None, cached_statements=512)
@@ -58,6 +66,7 @@ class World:
             ("random", 0, lambda: self.random.getrandbits(63), False),
         ):
             self.connection.create_function(name, count, function, deterministic=fixed)
+        self.connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST)
         self.connection.set_authorizer(self._authorize)
         self.connection.set_progress_handler(self._tick, _STRIDE)
 
@@ -85,7 +94,7 @@ class World:
         self._read.clear()
         try:
             return self.connection.execute(sql, values)
-        except sqlite3.Error as error:
+        except (sqlite3.Error, sqlite3.Warning, ValueError) as error:
             raise self._said(error) from None
         finally:
             self.trusted = True
@@ -103,12 +112,12 @@ class World:
         except sqlite3.Error as error:
             raise self._said(error) from None
 
-    def _said(self, error: sqlite3.Error) -> Exception:
+    def _said(self, error: Exception) -> Exception:
         if self.why is not None:
             return Refused(self.why)
         if "interrupted" in str(error):
             return Refused(f"takes too long (more than {INSTRUCTIONS:,} steps)")
-        return error
+        return error if isinstance(error, sqlite3.Error) else Refused(str(error))
 
     @contextmanager
     def all_or_nothing(self) -> Iterator[None]:
@@ -137,6 +146,8 @@ class World:
         if action == sqlite3.SQLITE_FUNCTION:
             if (second or "").lower() in _FORBIDDEN_FUNCTIONS:
                 why = f"the function {second} is not for domains"
+            elif (second or "").lower() in _MACHINES_CLOCK:
+                why = f"{second} is the machine's clock: use :now or :today"
         elif action == sqlite3.SQLITE_READ:
             # Names of common table expressions pass here too; what SQLite keeps of itself does not.
             if first and first.lower().startswith(_INTERNAL):
