@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import operator
 import random
 import re
@@ -62,6 +63,7 @@ class World:
         self._columns: dict[str, frozenset[tuple[str, str]]] = {}
         for name, count, function, fixed in (
             ("regexp", 2, _regexp, True),
+            ("captures", 2, _captures, True),
             ("calc", 1, calc, True),
             ("random", 0, lambda: self.random.getrandbits(63), False),
         ):
@@ -175,6 +177,16 @@ def _regexp(pattern: str | None, text: Any) -> bool | None:
     if pattern is None or text is None:
         return None
     return _pattern(pattern).search(str(text)) is not None
+
+
+def _captures(pattern: str | None, text: Any) -> str | None:
+    """Every match of the pattern in the text, in order, as a JSON list of [whole match, group 1, group 2, ...].
+
+    Results of tools that answer in prose are read with it: `json_each(captures(...))` gives a row for each match.
+    """
+    if pattern is None or text is None:
+        return None
+    return json.dumps([[found[0], *found.groups()] for found in _pattern(pattern).finditer(str(text))])
 
 
 def calc(expression: str | None) -> float | None:
