@@ -51,8 +51,13 @@ class World:
     """One in-memory database whose statements are checked as untrusted: they read what there is, and a statement that
     is run to write changes nothing but `tables`."""
 
-    def __init__(self, tables: set[str], seed: int = 0, uri: str = ":memory:") -> None:
+    def __init__(
+        self, tables: set[str], seed: int = 0, uri: str = ":memory:", data: bytes | None = None
+    ) -> None:
         self.connection = sqlite3.connect(uri, uri=True, isolation_level=None, cached_statements=512)
+        if data is not None:
+            # Only ever into a new connection: SQLite's table functions keep pointing at a schema that this frees.
+            self.connection.deserialize(data)
         self.tables = tables
         self.random = random.Random(seed)
         self.writing = False
@@ -69,6 +74,8 @@ class World:
         ):
             self.connection.create_function(name, count, function, deterministic=fixed)
         self.connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST)
+        # SQLite declares a table function at its first use, which the authorizer would refuse.
+        self.connection.execute("SELECT 1 FROM json_each('[]'), json_tree('[]')").fetchall()
         self.connection.set_authorizer(self._authorize)
         self.connection.set_progress_handler(self._tick, _STRIDE)
 

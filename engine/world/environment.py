@@ -42,9 +42,8 @@ class Environment:
     def __init__(self, domain: Domain, image: Image, seed: int = 0) -> None:
         self.domain = domain
         self.image = image
-        self.world = World({*image.tables}, seed)
+        self.world = self._open(image.data, seed)
         self.clock = clock_values(domain)
-        self.restore(image.data)
 
     def step(self, tool: str, arguments: dict[str, Any]) -> StepResult:
         """Perform one call: schema, guards, effects, result."""
@@ -91,10 +90,16 @@ class Environment:
         return self.world.connection.serialize()
 
     def restore(self, data: bytes) -> None:
-        self.world.connection.deserialize(data)
+        chance = self.world.random
+        self.world.connection.close()
+        self.world = self._open(data)
+        self.world.random = chance
+
+    def _open(self, data: bytes, seed: int = 0) -> World:
+        world = World({*self.image.tables}, seed, data=data)
         for name, columns in STEP_TABLES.items():
-            self.world.connection.execute(f"CREATE TEMP TABLE IF NOT EXISTS {name} ({columns})")
-            self.world.connection.execute(f"DELETE FROM {name}")
+            world.connection.execute(f"CREATE TEMP TABLE {name} ({columns})")
+        return world
 
     def close(self) -> None:
         self.world.connection.close()
