@@ -13,9 +13,11 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 from .error_kinds import BUILT_IN_ERROR_KINDS, ErrorKind
 from .observability import Observability
 from .policies import Clause
+from .problems import Problem
 from .state import Table
 from .tasks import Fault, TaskTemplate, UnreliableTask
 from .tools import Tool
+from .yaml_tree import Node, follow
 
 
 class Domain(BaseModel):
@@ -62,6 +64,7 @@ class Domain(BaseModel):
     )
 
     _source: Path = PrivateAttr(default=Path())
+    _tree: Node | None = PrivateAttr(default=None)
 
     @property
     def source(self) -> Path:
@@ -71,9 +74,25 @@ class Domain(BaseModel):
     @cached_property
     def hash(self) -> str:
         """SHA-256 (hex) of the content: the same for any file layout, comments, key order and path."""
-        content = self.model_dump(mode="json", by_alias=True)
+        # What is as if it were not written is left out, so that a new part of the language changes no hash.
+        content = self.model_dump(mode="json", by_alias=True, exclude_defaults=True)
         text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
         return hashlib.sha256(text.encode()).hexdigest()
+
+    def problem(
+        self,
+        path: tuple[str | int, ...],
+        message: str,
+        hint: str | None = None,
+        severity: Literal["error", "warning"] = "error",
+        word: str | None = None,
+    ) -> Problem:
+        """A problem at a path such as ("tasks", 0, "for_each"), and there at a word, as the files show it."""
+        if self._tree is None:
+            return Problem(severity, f"{'.'.join(map(str, path))}: {message}", hint)
+        node = follow(self._tree, path)
+        place = node.place if word is None else node.place_of(word)
+        return place.problem(message, hint, severity)
 
     def tool(self, name: str) -> Tool | None:
         """The tool of that name, or None."""

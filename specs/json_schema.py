@@ -7,6 +7,8 @@ from typing import Any
 
 from .domain import Domain
 from .rationale_fields import RATIONALE_FIELDS
+from .scenarios import WAYS
+from .simulation import REVEALED_PATH
 from .tools import REPLY
 
 SCHEMA_FILE = Path(__file__).with_name("domain.schema.json")
@@ -39,6 +41,20 @@ def domain_json_schema() -> dict[str, Any]:
     clause = definitions["Clause"]
     clause["if"] = {"properties": {"judged": {"const": False}}, "required": ["judged"]}
     clause["then"] = {"required": ["violated_when"]}
+    clause["else"] = {"anyOf": [{"not": {"required": ["judged"]}}, {"not": {"required": ["violated_when"]}}]}
+    clause["dependentRequired"] = {"needs": ["violated_when"]}
+    definitions["Simulation"]["anyOf"] = [{"required": ["returns"]}, {"required": ["text"]}]
+    definitions["Guard"]["oneOf"] = [{"required": ["unless"]}, {"required": ["when"]}]
+    sources = ("file", "rows", "generate")
+    definitions["Table"]["oneOf"] = [
+        *({"required": [source]} for source in sources),
+        {"not": {"anyOf": [{"required": [source]} for source in sources]}},
+    ]
+    fault = definitions["Fault"]
+    fault["oneOf"] = [{"required": [way]} for way in WAYS]
+    fault["dependentRequired"] = {"argument": ["with", "tool"], "with": ["argument"]}
+    fault["properties"]["repeat"] = {"description": fault["properties"]["repeat"]["description"], "const": True}
+    tool["reveals"]["additionalProperties"]["anyOf"][0]["pattern"] = f"^{REVEALED_PATH}$"
     tool["name"]["not"] = {"const": REPLY}
     definitions["Redaction"]["properties"]["path"]["pattern"] = "^(/([^~]|~[01])*)?$"
     rationale = schema["properties"]["rationale"]

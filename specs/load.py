@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from .domain import Domain
 from .find import known_domains, yaml_files
 from .parameters import check_parameters
+from .parts import is_executable
 from .problems import Problem, SpecErrors, did_you_mean, in_order
 from .prompts import read_prompts
 from .rationale_fields import check_rationale_fields
 from .references import check_references
+from .scenarios import check_scenarios
 from .shape import read_domain
 from .source import Source, read_source
 from .yaml_tree import Node, Tree, read_tree
@@ -71,12 +74,25 @@ def check_domain(path: str | Path) -> Report:
         problems += misfits
         problems += check_references(root)
         problems += check_parameters(root)
+        problems += check_scenarios(root)
+        if is_executable(root):
+            problems += _check_world(root, folder)
         problems += check_rationale_fields(root)
     if any(problem.severity == "error" for problem in problems):
         return Report(None, in_order(problems))
     if domain is not None:
         domain._source = path
+        domain._tree = root
     return Report(domain, in_order(problems))
+
+
+def _check_world(root: Node, folder: Path) -> Iterator[Problem]:
+    # SQLite and Jinja2 take longer to load than the rest of a domain without a world
+    from .executable import check_executable
+    from .tables import check_tables, read_tables
+
+    yield from check_tables(root, folder)
+    yield from check_executable(root, read_tables(root))
 
 
 def _files(path: Path) -> list[Path] | Problem:

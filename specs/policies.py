@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from .tools import REPLY, Effect, Tool
 
@@ -37,8 +37,16 @@ class Clause(BaseModel):
         default=None, description="SQL that yields a row where the action breaks the rule; arguments are `:name`."
     )
     judged: bool = Field(
-        default=True, strict=True, description="A model decides whether the clause is broken, from the view."
+        default=True, strict=True, description="A model decides whether the clause is broken, from the view; "
+        "so it is where the clause has no `violated_when`."
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _sql_decides(cls, value: Any) -> Any:
+        if isinstance(value, dict) and value.get("violated_when") is not None and "judged" not in value:
+            return {**value, "judged": False}
+        return value
 
     def governs(self, tool: Tool | str | None) -> bool:
         """Whether the clause applies to a call of `tool`, or to a reply to the user (None).

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from .problems import Problem, did_you_mean
-from .source import Place, Source, read_source
+from .source import Source, read_source
+from .texts import Text, check_prompt, text_at
 from .yaml_tree import Node
 
 PROMPT_NAMES: tuple[str, ...] = (
@@ -27,25 +25,6 @@ PROMPT_NAMES: tuple[str, ...] = (
 """The variables that a prompt may use."""
 
 
-@dataclass
-class _Template:
-    text: str
-    source: Source
-    first_line: int
-    """Line of the source, from 0, that the template's first line is."""
-    place: Place | None
-    """Where to point when the template's lines are not lines of the source."""
-
-    def problem(self, message: str, hint: str | None, line: int, word: str | None = None) -> Problem:
-        if self.place is not None:
-            return self.place.problem(message, hint)
-        number = min(self.first_line + line - 1, len(self.source.lines) - 1)
-        text = self.source.lines[number]
-        found = re.search(rf"(?<![.\w]){re.escape(word)}\b", text) if word else None
-        column = found.start() if found else len(text) - len(text.lstrip())
-        return Place(self.source, number, column).problem(message, hint)
-
-
 def read_prompts(root: Node, folder: Path) -> list[Problem]:
     """Put the text of prompt files into the tree, and check every prompt's text. Returns what is wrong."""
     problems: list[Problem] = []
@@ -59,15 +38,12 @@ def read_prompts(root: Node, folder: Path) -> list[Problem]:
             if isinstance(source, Problem):
                 problems.append(source)
                 continue
-            template = _Template(text, source, 0, None)
+            template = Text(text, source, 0, None)
         elif isinstance(node.content, str) and not node.spoilt:
-            if node.literal:
-                template = _Template(node.content, node.place.source, node.place.line + 1, None)
-            else:
-                template = _Template(node.content, node.place.source, 0, node.place)
+            template = text_at(node)
         else:
             continue
-        problems += _check(template)
+        problems += check_prompt(template, PROMPT_NAMES)
     return problems
 
 
@@ -98,28 +74,3 @@ def _prompt_file(node: Node, folder: Path) -> Source | Problem:
         near = did_you_mean(name.content, [found.name for found in folder.iterdir()])
         return name.place.problem(f"no prompt file `{path}`", near)
     return read_source(path)
-
-
-def _check(template: _Template) -> Iterator[Problem]:
-    # it takes as long to import as everything else here, and few domains have prompts of their own
-    from jinja2 import Environment, TemplateSyntaxError, meta, nodes
-
-    environment = Environment(autoescape=False)
-    try:
-        parsed = environment.parse(template.text)
-        unknown = meta.find_undeclared_variables(parsed) - set(PROMPT_NAMES)
-    except TemplateSyntaxError as error:
-        yield template.problem(f"not a Jinja2 template: {error.message}", None, error.lineno)
-        return
-    except RecursionError:
-        yield template.problem("not a Jinja2 template: nested too deeply", None, 1)
-        return
-    for name in sorted(unknown):
-        uses = [found.lineno for found in parsed.find_all(nodes.Name) if found.name == name]
-        near = did_you_mean(name, PROMPT_NAMES)
-        yield template.problem(
-            f"a prompt has no `{name}`",
-            near or "it has " + ", ".join(PROMPT_NAMES),
-            min(uses, default=1),
-            name,
-        )

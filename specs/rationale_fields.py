@@ -9,9 +9,8 @@ from typing import Any
 from .portable import INTEGER_CHOICES, integer_choices, types_of
 from .problems import Problem
 from .schema_lint import lint_schema
-from .shape import Path, follow
 from .source import Place
-from .yaml_tree import Node
+from .yaml_tree import Node, Path, follow
 
 RATIONALE_FIELDS = ("evidence", "checks", "explanation", "error", "clauses", "verdict", "fix", "confidence")
 """The fields that every rationale has, in the order in which they are written."""

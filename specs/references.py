@@ -34,6 +34,8 @@ def check_references(root: Node) -> Iterator[Problem]:
     for clause in _mappings(root.get("policies")):
         yield from _scope(clause, tools)
     yield from _error_kinds(root.get("errors"))
+    yield from _twice(_names(root.get("tasks"), "id"), "task")
+    yield from _twice(_names(root.get("faults"), "id"), "fault")
     yield from _roles(root)
 
 
@@ -76,9 +78,25 @@ def _unknown_tools(root: Node, tools: Node, declared: list[str]) -> Iterator[Pro
         named = clause.get("tools")
         for name in named.items() if named else []:
             yield from _unknown_tool(name, [*(name for name in declared if name != REPLY), REPLY], excused)
+    for call in _calls(root):
+        name = call.get("tool")
+        if name is not None:
+            yield from _unknown_tool(name, declared, excused)
     for key in ("redact", "delay"):
         for name in _names(observability.get(key) if observability else None, "tool"):
             yield from _unknown_tool(name, declared, excused)
+
+
+def _calls(root: Node) -> Iterator[Node]:
+    """What names a tool in tasks and faults."""
+    for task in _mappings(root.get("tasks")):
+        yield from [*_mappings(task.get("reads")), *_mappings(task.get("actions"))]
+        ends = task.get("ends")
+        yield from [ends] if ends is not None else []
+    for fault in _mappings(root.get("faults")):
+        yield fault
+        instead = fault.get("instead")
+        yield from [instead] if instead is not None else []
 
 
 def _unknown_tool(name: Node, declared: list[str], excused: set[str]) -> Iterator[Problem]:
@@ -106,6 +124,15 @@ def _scope(clause: Node, tools: Node | None) -> Iterator[Problem]:
         yield judged.place.problem(
             "`judged: false`: nothing would check this clause",
             "drop it, or say in SQL when the clause is broken (`violated_when`)",
+        )
+    violated, needs = clause.get("violated_when"), clause.get("needs")
+    if judged is not None and judged.content is True and violated is not None:
+        yield judged.place.problem(
+            "`judged: true` beside `violated_when`", "either SQL decides or a model does: drop one of them"
+        )
+    if needs is not None and violated is None:
+        yield clause.entries()["needs"].key.problem(
+            "`needs` without `violated_when`", "say in SQL when the clause is broken, or drop `needs`"
         )
     named, effects = clause.get("tools"), clause.get("effects")
     if named is None and effects is None:

@@ -8,8 +8,7 @@ from typing import Any
 from .observability import pointer_segments
 from .portable import ANNOTATIONS, decoding_schema, portability, resolve
 from .problems import Problem, UserError, did_you_mean
-from .shape import Path, follow
-from .yaml_tree import Node
+from .yaml_tree import Node, Path, follow
 
 _VALIDATING = (
     "type enum const properties required additionalProperties patternProperties propertyNames minProperties "

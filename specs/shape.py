@@ -12,18 +12,19 @@ from .domain import Domain
 from .error_kinds import ErrorKind
 from .policies import Clause
 from .problems import Problem, did_you_mean
+from .tasks import Fault, TaskTemplate
 from .tools import Tool
-from .yaml_tree import Node
+from .yaml_tree import Node, Path, follow
 
 _PATTERNS = {
     (Domain, "name"): ("lower-case letters, digits, `-` and `_`, a letter first", "public_library"),
     (Tool, "name"): ("letters, digits, `_` and `-`, a letter or `_` first", "renew_loan"),
     (Clause, "id"): ("lower-case words joined by dots", "renew.limit"),
+    (Domain, "clock"): ("a date and a time", "2024-05-15 15:00:00"),
+    (TaskTemplate, "id"): ("lower-case letters, digits and `_`, a letter first", "renew_twice"),
+    (Fault, "id"): ("lower-case letters, digits and `_`, a letter first", "another_loan"),
     (ErrorKind, "id"): ("lower-case letters, digits and `_`, a letter first", "wrong_branch"),
 }
-
-Path = tuple[str | int, ...]
-
 
 def read_domain(root: Node, complete: bool) -> tuple[Domain | None, list[Problem]]:
     """The domain that a tree holds, or None and what keeps it from being one.
@@ -43,19 +44,6 @@ def read_domain(root: Node, complete: bool) -> tuple[Domain | None, list[Problem
             if problem is not None:
                 problems.append(problem)
         return None, problems
-
-
-def follow(root: Node, path: Path) -> Node:
-    """The node at a path, or the deepest one on the way to it."""
-    for part in path:
-        if isinstance(part, str):
-            below = root.get(part)
-        else:
-            below = root.items()[part] if part < len(root.items()) else None
-        if below is None:
-            return root
-        root = below
-    return root
 
 
 def _language_version(root: Node, complete: bool) -> Iterator[Problem]:
@@ -142,6 +130,8 @@ def _bad_value(
         return f"{what} must be true or false, not {_kind_of(node)}", "write `true` or `false`, unquoted"
     if kind == "int_type":
         return f"{what} must be a whole number, not {_kind_of(node)}", None
+    if kind == "too_short":
+        return f"{what} is empty", None
     if kind == "greater_than_equal":
         return f"{what} must be at least {context['ge']}", None
     return f"{what}: {message}", None

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+import re
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic_core import PydanticCustomError
+
+REVEALED_PATH = r"\$(\.[A-Za-z_][A-Za-z0-9_-]*)*"
+"""Where in a result the objects of a table are; `$` is the whole."""
 
 
 class Guard(BaseModel):
@@ -19,7 +26,11 @@ class Guard(BaseModel):
     @model_validator(mode="after")
     def _one_condition(self) -> Guard:
         if (self.unless is None) == (self.when is None):
-            raise ValueError("a guard has either `unless` or `when`")
+            raise PydanticCustomError(
+                "condition",
+                "a guard needs one condition",
+                {"hint": "either `unless: SQL` (a row must be there) or `when: SQL` (no row may be there)"},
+            )
         return self
 
 
@@ -53,10 +64,28 @@ class Simulation(BaseModel):
     @model_validator(mode="after")
     def _some_result(self) -> Simulation:
         if self.returns is None and self.text is None:
-            raise ValueError("a simulation needs `returns`, `text` or both")
+            raise PydanticCustomError(
+                "result", "a simulation without a result", {"hint": "add `returns: SQL`, `text: ...` or both"}
+            )
         return self
 
 
-Reveals = dict[str, str | tuple[str, ...]]
+def _path_or_statements(value: Any) -> Any:
+    if isinstance(value, str) and not re.fullmatch(REVEALED_PATH, value):
+        raise PydanticCustomError(
+            "reveals",
+            "`{value}` is no JSON path",
+            {"value": value, "hint": "write `$` or `$.name.name`, or a list of SQL statements"},
+        )
+    if not isinstance(value, str | list | tuple) or any(not isinstance(item, str) for item in value):
+        raise PydanticCustomError(
+            "reveals",
+            "neither a JSON path nor a list of SQL statements",
+            {"hint": "write `$` or `$.name`, or a list of SQL statements"},
+        )
+    return value
+
+
+Reveals = dict[str, Annotated[str | tuple[str, ...], BeforeValidator(_path_or_statements)]]
 """Table to a JSON path into the result (an object or a list of objects of that table), or to SQL statements over
 `:result` and the arguments."""

@@ -38,6 +38,10 @@ class Source:
         line = bisect_right(self._starts, offset) - 1
         return Place(self, line, offset - self._starts[line])
 
+    def offset(self, line: int, column: int) -> int:
+        """The character at a line and column, all from 0."""
+        return self._starts[min(line, len(self._starts) - 1)] + column
+
 
 @dataclass(frozen=True)
 class Place:
@@ -46,6 +50,14 @@ class Place:
     source: Source = field(repr=False)
     line: int
     column: int
+
+    def find(self, word: str, length: int) -> Place:
+        """The place of a word at most `length` characters from here; this place if it is not there."""
+        start = self.source.offset(self.line, self.column)
+        begins = r"(?<![\w.])" if word[:1].isalnum() or word[:1] == "_" else ""
+        ends = r"(?!\w)" if word[-1:].isalnum() or word[-1:] == "_" else ""
+        found = re.compile(begins + re.escape(word) + ends).search(self.source.text, start, start + length)
+        return self if found is None else self.source.at_offset(found.start())
 
     def problem(
         self, message: str, hint: str | None = None, severity: Literal["error", "warning"] = "error"

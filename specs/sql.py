@@ -8,7 +8,7 @@ import operator
 import random
 import re
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
@@ -64,6 +64,8 @@ class World:
         self.trusted = True
         self.why: str | None = None
         self._left = 0
+        self._written: set[str] = set()
+        self._tables: dict[str, frozenset[str]] = {}
         self._read: set[tuple[str, str]] = set()
         self._columns: dict[str, frozenset[tuple[str, str]]] = {}
         for name, count, function, fixed in (
@@ -97,10 +99,15 @@ class World:
         names = [column[0] for column in cursor.description or ()]
         return [dict(zip(names, row, strict=True)) for row in self._fetch(cursor)]
 
-    def _run(self, sql: str, values: dict[str, Any], write: bool) -> sqlite3.Cursor:
+    def compile(self, sql: str, values: Mapping[str, Any], *, write: bool = False, explain: bool = True) -> sqlite3.Cursor:
+        """Check a statement without running it; without `explain`, run one that yields nothing, to see its columns."""
+        return self._run(f"EXPLAIN {sql}" if explain else sql, values, write)
+
+    def _run(self, sql: str, values: Mapping[str, Any], write: bool) -> sqlite3.Cursor:
         self.writing, self.why, self._left = write, None, INSTRUCTIONS // _STRIDE
         self.trusted = False
         self._read.clear()
+        self._written.clear()
         try:
             return self.connection.execute(sql, values)
         except (sqlite3.Error, sqlite3.Warning, ValueError) as error:
@@ -110,10 +117,16 @@ class World:
             if self._read:
                 # The authorizer is asked when a statement is compiled, which its later runs are not.
                 self._columns[sql] = frozenset(self._read)
+            if self._written:
+                self._tables[sql] = frozenset(self._written)
 
     def columns_read(self, sql: str) -> frozenset[tuple[str, str]]:
         """(table, column) of everything that a statement which was run names; views' own insides do not count."""
         return self._columns.get(sql, frozenset())
+
+    def tables_written(self, sql: str) -> frozenset[str]:
+        """The tables that a statement which was compiled changes."""
+        return self._tables.get(f"EXPLAIN {sql}", frozenset())
 
     def _fetch(self, cursor: sqlite3.Cursor) -> Iterator[tuple]:
         try:
@@ -166,6 +179,8 @@ class World:
                 why = "a query may not change anything"
             elif first not in self.tables:
                 why = f"{first} is not a table of the domain"
+            elif inside is None:
+                self._written.add(first or "")
         elif action not in _READS:
             why = "only SELECT, INSERT, UPDATE and DELETE on the domain's tables are for domains"
         if why is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic_core import PydanticCustomError
 
 SQL_TYPES = {
     "text": "TEXT",
@@ -52,11 +53,13 @@ class Table(BaseModel):
     @model_validator(mode="after")
     def _one_source(self) -> Table:
         if sum(source is not None for source in (self.file, self.rows, self.generate)) > 1:
-            raise ValueError("give one of `file`, `rows` and `generate`")
-        if self.key not in self.columns:
-            raise ValueError(f"the key `{self.key}` is not one of the columns")
+            raise PydanticCustomError(
+                "sources", "rows from more than one source", {"hint": "give one of `file`, `rows` and `generate`"}
+            )
         if sum(kind == "document" for kind in self.columns.values()) > 1:
-            raise ValueError("a table has at most one document column")
+            raise PydanticCustomError(
+                "documents", "more than one column of type `document`", {"hint": "a table has at most one"}
+            )
         return self
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -62,6 +62,9 @@ class UnreliableTask(BaseModel):
     reason: str = Field(description="Why it is not to be relied on.")
 
 
+Dropped = Literal["confirmation", "authentication", "reads", "action"]
+
+
 class Fault(BaseModel):
     """How to break a good action so that the truth is known."""
 
@@ -73,7 +76,7 @@ class Fault(BaseModel):
     with_: str | None = Field(
         default=None, alias="with", description="SQL over the true world for that value; the right arguments are `:name`."
     )
-    drop: str | None = Field(
+    drop: Dropped | None = Field(
         default=None, description="What is left out instead: `confirmation`, `authentication`, `reads` or `action`."
     )
     instead: ExpectedCall | None = Field(default=None, description="Another call in its place.")

@@ -38,6 +38,10 @@ ALIASED_CHARACTERS = 100_000
 _PARSER: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 
 
+Path = tuple[str | int, ...]
+"""Keys and positions on the way to a node."""
+
+
 @dataclass
 class Node:
     """A value and where it begins: a scalar, a list of nodes, or a dict of entries."""
@@ -67,6 +71,14 @@ class Node:
         """The nodes of a list; [] for anything else."""
         return self.content if isinstance(self.content, list) else []
 
+    def place_of(self, word: str) -> Place:
+        """Where a word first stands in a text; the text's own place if it is not written as such."""
+        if not isinstance(self.content, str):
+            return self.place
+        # a text's own lines are indented, and a folded one has lost its breaks
+        length = 2 * len(self.content) + 200
+        return self.place.find(word, length)
+
     def get(self, key: str) -> Node | None:
         """The node under a key, or None."""
         entry = self.entries().get(key)
@@ -79,6 +91,19 @@ class Entry:
 
     key: Place
     node: Node
+
+
+def follow(root: Node, path: Path) -> Node:
+    """The node at a path, or the deepest one on the way to it."""
+    for part in path:
+        if isinstance(part, str):
+            below = root.get(part)
+        else:
+            below = root.items()[part] if part < len(root.items()) else None
+        if below is None:
+            return root
+        root = below
+    return root
 
 
 @dataclass

@@ -123,7 +123,7 @@ def test_the_hash_is_of_the_content_and_not_of_the_files(tmp_path):
 
 def test_the_hash_is_pinned_so_that_a_change_of_its_making_is_noticed():
     tool = Tool(name="ping", description="Ping.", effect="none")
-    assert Domain(name="tiny", tools=(tool,)).hash.startswith("e26245e801013775")
+    assert Domain(name="tiny", tools=(tool,)).hash.startswith("2f9a37f96b541fe9")
 
 
 def test_a_domain_that_sets_one_role_keeps_the_others():
