@@ -53,7 +53,8 @@ def _empty(root: Node) -> Iterator[Problem]:
     listed = [part for key in ("tools", "policies", "tasks", "faults") for part in mappings(root.get(key))]
     for part in [root, *listed, *simulations, *guards, *tables, *users]:
         for key, entry in part.entries().items():
-            if key in _OPTIONAL and entry.node.content is None and not entry.node.spoilt:
+            optional = key in _OPTIONAL or (key == "text" and part.get("id") is None)
+            if optional and entry.node.content is None and not entry.node.spoilt:
                 yield entry.key.problem(f"`{key}` is empty", "write its value, or remove the key")
 
 
