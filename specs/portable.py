@@ -300,7 +300,10 @@ def _unportable(
     if isinstance(schema, bool):
         return
     shape = _shape(schema)
-    kept = _kept(schema, shape)
+    # A keyword for another type than the stated ones, such as the `items` of a string, allows and forbids nothing.
+    stated = {"number" if name == "integer" else name for name in _stated_types(schema)}
+    idle = {keyword for keyword, kind in _IMPLIES.items() if stated and kind not in stated}
+    kept = _kept(schema, shape) | idle
     for keyword in schema:
         if keyword not in kept and keyword not in ANNOTATIONS and not keyword.startswith("x-"):
             yield pointer, keyword

@@ -117,6 +117,11 @@ def test_references_elsewhere_or_nowhere_are_refused(reference):
         decoding_schema({"type": "array", "items": {"$ref": reference}})
 
 
+def test_a_keyword_for_another_type_leaves_nothing_to_check():
+    assert portability({"type": "string", "items": {"type": "string"}}) == []
+    assert portability({"type": "integer", "multipleOf": 3}) == [("", "multipleOf")]
+
+
 def test_portability_points_at_what_is_checked_after_decoding():
     schema = {
         "type": "object",
