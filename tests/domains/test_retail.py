@@ -65,9 +65,9 @@ POLICY_COVERAGE = [
 # Rules that the benchmark states in a tool's description and nowhere in its policy.
 TOOL_COVERAGE = {
     "find_user_id_by_name_zip": "auth.email_before_name",
-    "exchange_delivered_order_items": "items.paired delivered.once",
-    "modify_pending_order_items": "items.paired",
-    "return_delivered_order_items": "delivered.once",
+    "exchange_delivered_order_items": "items.paired items.in_order delivered.once",
+    "modify_pending_order_items": "items.paired items.in_order",
+    "return_delivered_order_items": "items.in_order delivered.once",
     "transfer_to_human_agents": "handover.only_outside",
 }
 
