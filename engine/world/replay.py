@@ -91,10 +91,16 @@ def _replay_calls(environment: Environment, trajectory: Trajectory, found: Repla
 
 
 def perform(environment: Environment, tool: str, arguments: dict[str, Any] | None) -> StepResult:
-    """A recorded call. One whose arguments could not be read is never run."""
+    """A recorded call. One whose arguments could not be read is never run.
+
+    Models write null for an argument that they leave out, and the tools that answered them took it so.
+    """
     if arguments is None:
         return StepResult("Error: the arguments cannot be read", "schema")
-    return environment.step(tool, arguments)
+    declared = environment.domain.tool(tool)
+    required = declared.parameters["required"] if declared is not None else ()
+    given = {name: value for name, value in arguments.items() if value is not None or name in required}
+    return environment.step(tool, given)
 
 
 def same_result(recorded: str, replayed: str) -> bool:
