@@ -84,11 +84,9 @@ class KnownWorld:
             by_column = dict(zip(stored_columns(spec), values, strict=True))
             names = ", ".join(f'"{column}"' for column in columns)
             rest = [column for column in columns if column != spec.key]
-            update = ", ".join(
-                f'"{c}" = json_patch(coalesce("{c}", \'{{}}\'), excluded."{c}")' if c == spec.document
-                else f'"{c}" = excluded."{c}"'
-                for c in rest
-            )
+            if spec.document:
+                by_column[spec.document] = self._with_what_was_known(table, by_column)
+            update = ", ".join(f'"{c}" = excluded."{c}"' for c in rest)
             row = self.world.connection.execute(
                 f'INSERT INTO "{table}" ({names}) VALUES ({", ".join("?" * len(columns))}) '
                 f'ON CONFLICT ("{spec.key}") DO UPDATE SET {update or f"{chr(34)}{spec.key}{chr(34)} = {chr(34)}{spec.key}{chr(34)}"} '
@@ -98,6 +96,15 @@ class KnownWorld:
             seen = [c for c in spec.columns if c in record or c == spec.key or c == spec.document]
             for column in seen:
                 self.revealed[table, row, column] = step
+
+    def _with_what_was_known(self, table: str, record: dict[str, Any]) -> str:
+        """The record's document; fields that it does not hold stay as they were, those it holds are replaced whole."""
+        spec = self.domain.state[table]
+        document, key = spec.document or "", record[spec.key]
+        sql = f'SELECT "{document}" FROM "{table}" WHERE "{spec.key}" = ?'
+        known = structure(next(iter(self.world.connection.execute(sql, (key,)).fetchall()), ("",))[0] or "")
+        new = structure(record[document])
+        return as_json({**known, **new}) if isinstance(known, dict) and isinstance(new, dict) else record[document]
 
     def _reveal_by_sql(
         self, table: str, statements: tuple[str, ...], tool: Tool, arguments: dict[str, Any], result: str, step: int
