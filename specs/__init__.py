@@ -9,7 +9,7 @@ from .load import Report, check_domain, load_domain
 from .observability import Delay, Observability, Redaction, Role, pointer_segments
 from .policies import Clause
 from .portable import decoding_schema, portability
-from .problems import Problem, SpecErrors, UserError
+from .problems import Problem, SpecErrors, UserError, in_order
 from .prompts import PROMPT_NAMES
 from .rationale_fields import RATIONALE_FIELDS
 from .tools import REPLY, Tool
@@ -37,6 +37,7 @@ __all__ = [
     "domain_json_schema",
     "domain_origin",
     "find_domain",
+    "in_order",
     "known_domains",
     "load_domain",
     "pointer_segments",

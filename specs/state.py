@@ -69,7 +69,7 @@ def create(name: str, table: Table) -> str:
     for column, kind in table.columns.items():
         sql = f'"{column}" {SQL_TYPES[kind]}'
         if column == table.key:
-            sql += " PRIMARY KEY"
+            sql += " PRIMARY KEY NOT NULL"
         elif table.document and column != table.document:
             sql += f" GENERATED ALWAYS AS (json_extract(\"{table.document}\", '$.\"{column}\"')) VIRTUAL"
         columns.append(sql)

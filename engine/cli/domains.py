@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ...specs import check_domain, domain_json_schema, find_domain
+from ...specs import Domain, Problem, check_domain, domain_json_schema, find_domain, in_order
 from .output import AsJson, print_json, print_problems, say
 
 DomainName = Annotated[str, typer.Argument(metavar="DOMAIN", help="A folder, a YAML file or a domain's name.")]
@@ -20,11 +20,12 @@ def validate(domain: DomainName, as_json: AsJson = False) -> None:
     """
     path = find_domain(domain)
     report = check_domain(path)
-    wrong = [problem for problem in report.problems if problem.severity == "error"]
+    problems = in_order([*report.problems, *_world_problems(report.domain)])
+    wrong = [problem for problem in problems if problem.severity == "error"]
     if as_json:
-        print_json({"domain": str(path), "valid": not wrong, "problems": [asdict(p) for p in report.problems]})
+        print_json({"domain": str(path), "valid": not wrong, "problems": [asdict(p) for p in problems]})
     else:
-        print_problems(report.problems)
+        print_problems(problems)
         if report.domain is not None and not wrong:
             found = report.domain
             say(f"{found.name}: valid: {len(found.tools)} tools, {len(found.policies)} clauses ({path})")
@@ -32,6 +33,15 @@ def validate(domain: DomainName, as_json: AsJson = False) -> None:
             say(f"{path}: {len(wrong)} {'error' if len(wrong) == 1 else 'errors'}")
     if wrong:
         raise typer.Exit(2)
+
+
+def _world_problems(domain: Domain | None) -> list[Problem]:
+    """What playing the domain's tasks shows, where it has a world."""
+    if domain is None or not any(tool.simulate for tool in domain.tools):
+        return []
+    from ..world.verify import verify
+
+    return verify(domain)
 
 
 def schema() -> None:

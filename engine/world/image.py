@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
@@ -11,15 +12,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...specs import Domain, UserError
+from ...specs import Domain, SpecErrors, UserError
 from ...specs.state import Table, create
 from .values import as_json, to_sqlite
 
-GENERATE_SECONDS = 1.0
+GENERATE_SECONDS = 0.8
 """What generating one table may take at scale 1; a larger world may take so much longer."""
 GENERATED_ROWS = 50_000
 """The same for its rows."""
+GENERATE_MEGABYTES = 256
+"""The same for its memory, up to sixteen times as much."""
 
+_NAMED = re.compile(r"(?:[Ff]unction )?with name \"?(\w+)|column \"(\w+)\"")
 _MACROS = """
 CREATE MACRO draw(n, a, b) AS
     CAST((md5_number(concat_ws('|', seed(), a, b)) % CAST(n AS UHUGEINT)) AS BIGINT);
@@ -45,7 +49,7 @@ def build(domain: Domain, *, seed: int = 0, scale: int = 1, directories: Sequenc
     """
     connection = sqlite3.connect(":memory:", isolation_level=None)
     given = {path.stem: path for folder in directories for path in _table_files(folder)}
-    generator = _Generator(seed, scale)
+    generator = _Generator(domain, connection, seed, scale)
     counts: dict[str, int] = {}
     for name, table in domain.state.items():
         connection.execute(create(name, table))
@@ -54,17 +58,21 @@ def build(domain: Domain, *, seed: int = 0, scale: int = 1, directories: Sequenc
             try:
                 connection.execute(f'CREATE INDEX "{name}_{number}" ON "{name}" ({indexed})')
             except sqlite3.Error as error:
-                raise UserError(f"state.{name}.index: {by}: {error}", "give a column, or SQL over columns") from None
+                raise _wrong(domain, ("state", name, "index"), f"an index by `{by}`: {error}") from None
         if directories:
             rows = _read(given[name], table) if name in given else iter(())
         else:
             rows = _own(domain, name, table, generator)
         try:
             counts[name] = _fill(connection, name, table, rows)
-        except sqlite3.Error as error:
-            raise UserError(f"state.{name}: {error}") from None
-        generator.know(name, table, connection)
+        except (sqlite3.Error, OverflowError) as error:
+            raise _wrong(domain, ("state", name), f"the rows of `{name}`: {error}") from None
+        generator.above[name] = table
     return Image(connection.serialize(), dict(domain.state), counts)
+
+
+def _wrong(domain: Domain, path: tuple[str | int, ...], message: str, word: str | None = None) -> SpecErrors:
+    return SpecErrors([domain.problem(path, message, word=word)])
 
 
 def stored_columns(table: Table) -> list[str]:
@@ -128,8 +136,11 @@ def _read(path: Path, table: Table) -> Iterator[list[Any]]:
 class _Generator:
     """Runs `generate` in DuckDB, within limits of time and rows, without access to any file."""
 
-    def __init__(self, seed: int, scale: int) -> None:
-        self.seed, self.scale = seed, scale
+    def __init__(self, domain: Domain, connection: sqlite3.Connection, seed: int, scale: int) -> None:
+        self.domain, self.seed, self.scale = domain, seed, scale
+        self.above: dict[str, Table] = {}
+        """Finished tables that the next generator may read."""
+        self._connection = connection
         self._duckdb: Any = None
 
     @property
@@ -137,7 +148,8 @@ class _Generator:
         if self._duckdb is None:
             import duckdb
 
-            config = {"enable_external_access": False, "threads": 1, "memory_limit": "1GB"}
+            memory = min(GENERATE_MEGABYTES * self.scale, 16 * GENERATE_MEGABYTES)
+            config = {"enable_external_access": False, "threads": 1, "memory_limit": f"{memory}MB"}
             self._duckdb = duckdb.connect(":memory:", config=config)
             self._duckdb.execute(f"CREATE MACRO seed() AS {int(self.seed)}; CREATE MACRO scale() AS {int(self.scale)};")
             self._duckdb.execute(_MACROS)
@@ -147,33 +159,51 @@ class _Generator:
     def rows(self, name: str, table: Table) -> Iterator[list[Any]]:
         import duckdb
 
-        most = GENERATED_ROWS * self.scale
-        timer = threading.Timer(GENERATE_SECONDS * self.scale, self.duckdb.interrupt)
+        while self.above:
+            self._know(*self.above.popitem())
+        most, seconds = GENERATED_ROWS * self.scale, GENERATE_SECONDS * self.scale
+        timer = threading.Timer(seconds, self.duckdb.interrupt)
         timer.start()
         try:
+            self._one_query(table.generate or "")
             result = self.duckdb.execute(f"SELECT * FROM ({table.generate}\n) LIMIT {most + 1}")
             names = [column[0] for column in result.description]
             found = result.fetchall()
         except duckdb.InterruptException:
-            raise UserError(f"state.{name}.generate: takes longer than {GENERATE_SECONDS * self.scale:g} s") from None
-        except duckdb.Error as error:
-            raise UserError(f"state.{name}.generate: {error}") from None
+            raise self._wrong(name, f"takes longer than {seconds:g} s") from None
+        except (duckdb.Error, ValueError) as error:
+            message = str(error).strip().splitlines()[0]
+            word = _NAMED.search(message)
+            raise self._wrong(name, message, word[1] or word[2] if word else None) from None
         finally:
             timer.cancel()
         if len(found) > most:
-            raise UserError(f"state.{name}.generate: yields more than {most:,} rows")
+            raise self._wrong(name, f"yields more than {most:,} rows")
+        if table.key not in names:
+            raise self._wrong(name, f"yields no column `{table.key}`, which is the key")
+        unknown = [] if table.document else [column for column in names if column not in table.columns]
+        if unknown:
+            raise self._wrong(name, f"yields a column `{unknown[0]}` that the table does not have", unknown[0])
         for row in found:
             yield record_values(table, dict(zip(names, row, strict=True)))
 
-    def know(self, name: str, table: Table, connection: sqlite3.Connection) -> None:
-        """Make a finished table readable for the generators below it."""
-        if self._duckdb is None and table.generate is None:
-            return
+    def _one_query(self, sql: str) -> None:
+        import duckdb
+
+        statements = self.duckdb.extract_statements(sql)
+        if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+            raise ValueError("this is not one query: write one SELECT")
+
+    def _wrong(self, name: str, message: str, word: str | None = None) -> SpecErrors:
+        return _wrong(self.domain, ("state", name, "generate"), f"the rows of `{name}`: {message}", word)
+
+    def _know(self, name: str, table: Table) -> None:
         columns = list(table.columns)
         types = {"integer": "BIGINT", "real": "DOUBLE", "boolean": "BOOLEAN"}
         declared = ", ".join(f'"{c}" {types.get(table.columns[c], "VARCHAR")}' for c in columns)
         self.duckdb.execute(f'CREATE TABLE "{name}" ({declared})')
-        rows = connection.execute(f'SELECT {", ".join(chr(34) + c + chr(34) for c in columns)} FROM "{name}"').fetchall()
+        listed = ", ".join(f'"{column}"' for column in columns)
+        rows = self._connection.execute(f'SELECT {listed} FROM "{name}"').fetchall()
         if rows:
             import pyarrow
 
