@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
+from castline.engine.world import Environment, build, play, tasks
+from castline.engine.world.replay import same_result
 from castline.specs import load_domain, validate_arguments
 
 LIBRARY = Path(__file__).parents[2] / "domains" / "library"
@@ -40,7 +42,9 @@ def visible_before(run: dict, index: int) -> str:
 
 def test_the_pack_is_small_enough_to_teach(library):
     assert len(library.tools) == 6
-    assert len(library.policies) == 8
+    assert len(library.policies) == 10
+    assert sum(clause.violated_when is not None for clause in library.policies) == 6
+    assert all(tool.simulate for tool in library.tools)
     assert {tool.effect for tool in library.tools} == {"read", "write", "irreversible", "none"}
     assert {clause.severity for clause in library.policies} == {"blocking", "costly", "minor"}
 
@@ -126,3 +130,20 @@ def test_a_card_number_is_there_to_be_redacted(library, runs):
         (number,) = {patron["card_number"] for patron in shown}
         mentions = [m for m in run["traj"] if number in json.dumps(m)]
         assert [m.get("name") for m in mentions] == ["find_patron"]
+
+
+def test_the_simulated_desk_gives_the_results_of_the_examples(library, runs):
+    image = build(library)
+    for run in runs:
+        environment = Environment(library, image)
+        for index, name, arguments in calls(run):
+            given = environment.step(name, arguments)
+            assert given.ok
+            assert same_result(run["traj"][index + 1]["content"], given.text), (run["task_id"], name)
+
+
+def test_a_good_agent_solves_every_task(library):
+    image = build(library)
+    made = list(tasks(library, image))
+    assert {task.template for task in made} == {template.id for template in library.tasks}
+    assert [task.task_id for task in made if play(library, image, task).reward != 1] == []

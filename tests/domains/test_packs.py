@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from castline.engine.world.verify import verify
 from castline.specs import check_domain, load_domain
 
 DOMAINS = Path(__file__).parents[2] / "domains"
@@ -20,6 +21,13 @@ def test_a_pack_loads_without_errors_or_warnings(pack):
     report = check_domain(pack)
     assert [problem.render() for problem in report.problems] == []
     assert report.domain is not None and report.domain.name == pack.name
+
+
+def test_a_packs_world_holds_together(pack):
+    domain = load_domain(pack)
+    if not any(tool.simulate for tool in domain.tools):
+        pytest.skip("the pack has no world")
+    assert [problem.render() for problem in verify(domain) if problem.severity == "error"] == []
 
 
 def test_every_clause_governs_something(pack):
