@@ -98,13 +98,15 @@ class KnownWorld:
                 self.revealed[table, row, column] = step
 
     def _with_what_was_known(self, table: str, record: dict[str, Any]) -> str:
-        """The record's document; fields that it does not hold stay as they were, those it holds are replaced whole."""
+        """The record's document with what was known of other fields; its own replace the known ones whole."""
         spec = self.domain.state[table]
         document, key = spec.document or "", record[spec.key]
         sql = f'SELECT "{document}" FROM "{table}" WHERE "{spec.key}" = ?'
         known = structure(next(iter(self.world.connection.execute(sql, (key,)).fetchall()), ("",))[0] or "")
         new = structure(record[document])
-        return as_json({**known, **new}) if isinstance(known, dict) and isinstance(new, dict) else record[document]
+        if isinstance(known, dict) and isinstance(new, dict):
+            return as_json({**known, **new})
+        return record[document]
 
     def _reveal_by_sql(
         self, table: str, statements: tuple[str, ...], tool: Tool, arguments: dict[str, Any], result: str, step: int

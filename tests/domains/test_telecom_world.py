@@ -1,4 +1,4 @@
-"""The telecom world: recorded runs replay, calls fail as declared, results reveal what is true, clauses are decided."""
+"""The telecom world: recorded runs replay, calls fail as declared, results reveal the truth, SQL decides."""
 
 from __future__ import annotations
 
@@ -23,6 +23,11 @@ def image(telecom):
     return build(telecom)
 
 
+@pytest.fixture(scope="module")
+def larger(telecom):
+    return build(telecom, seed=7, scale=2)
+
+
 @pytest.fixture
 def world(telecom, image):
     environment = Environment(telecom, image)
@@ -39,9 +44,6 @@ def one(environment: Environment, sql: str) -> dict:
     row = environment.world.first(sql, {})
     assert row is not None, sql
     return row
-
-
-# ---- parity
 
 
 def test_recorded_runs_replay(telecom, recorded_world, tau_files):
@@ -76,9 +78,6 @@ def test_a_device_that_is_not_the_customers_is_named_with_those_that_are(telecom
     assert environment.hash() == before
 
 
-# ---- the generated world
-
-
 def test_the_generated_world_is_the_same_for_the_same_seed_and_grows_with_the_scale(telecom, image):
     assert build(telecom).data == image.data
     assert build(telecom, seed=1).data != image.data
@@ -95,24 +94,31 @@ def test_the_generated_world_is_the_same_for_the_same_seed_and_grows_with_the_sc
         "(SELECT service_id FROM services)",
         "SELECT customer_id, d.value FROM customers, json_each(devices) d WHERE d.value ->> 'name' NOT IN "
         "(SELECT device_name FROM devices)",
-        "SELECT customer_id, d.value FROM customers c, json_each(c.devices) d WHERE d.value ->> 'service' IS NOT NULL "
+        "SELECT customer_id, d.value FROM customers c, json_each(c.devices) d "
+        "WHERE d.value ->> 'service' IS NOT NULL "
         "AND d.value ->> 'service' NOT IN (SELECT value FROM json_each(c.services))",
-        "SELECT customer_id, d.key FROM customers, json_each(devices) d WHERE d.value ->> 'device_id' <> CAST(d.key + 1 AS TEXT)",
+        "SELECT customer_id, d.key FROM customers, json_each(devices) d "
+        "WHERE d.value ->> 'device_id' <> CAST(d.key + 1 AS TEXT)",
         "SELECT customer_id FROM customers WHERE customer_id NOT IN (SELECT customer_id FROM billing)",
-        "SELECT b.customer_id FROM billing b JOIN customers c USING (customer_id), json_each(b.monthly_charges) m "
+        "SELECT b.customer_id FROM billing b JOIN customers c USING (customer_id), "
+        "json_each(b.monthly_charges) m "
         "WHERE m.key <> 'taxes_fees' AND m.key NOT IN (SELECT value FROM json_each(c.services))",
         "SELECT c.customer_id FROM billing b JOIN customers c USING (customer_id), json_each(c.services) s "
-        "JOIN services o ON o.service_id = s.value WHERE b.monthly_charges ->> ('$.' || s.value) IS NOT o.price",
+        "JOIN services o ON o.service_id = s.value "
+        "WHERE b.monthly_charges ->> ('$.' || s.value) IS NOT o.price",
         "SELECT customer_id FROM billing WHERE auto_pay AND current_balance > 0",
-        "SELECT customer_id, p.value FROM billing, json_each(payment_history) p WHERE p.value ->> 'date' > '2025-09-18'",
-        "SELECT customer_id FROM billing WHERE doc ->> '$.last_payment.date' <> payment_history ->> '$[0].date'",
+        "SELECT customer_id, p.value FROM billing, json_each(payment_history) p "
+        "WHERE p.value ->> 'date' > '2025-09-18'",
+        "SELECT customer_id FROM billing "
+        "WHERE doc ->> '$.last_payment.date' <> payment_history ->> '$[0].date'",
         "SELECT ticket_id FROM support_tickets WHERE customer_id NOT IN (SELECT customer_id FROM customers)",
         "SELECT lower(demographics ->> '$.email') e FROM customers GROUP BY e HAVING count(*) > 1",
-        "SELECT phone FROM user_device d JOIN customers c USING (customer_id) WHERE phone <> demographics ->> '$.phone'",
+        "SELECT phone FROM user_device d JOIN customers c USING (customer_id) "
+        "WHERE phone <> demographics ->> '$.phone'",
     ],
 )
-def test_the_generated_world_is_consistent(telecom, odd):
-    environment = Environment(telecom, build(telecom, seed=7, scale=2))
+def test_the_generated_world_is_consistent(telecom, larger, odd):
+    environment = Environment(telecom, larger)
     assert environment.world.all(odd, {}) == []
     environment.close()
 
@@ -125,8 +131,6 @@ def test_a_new_ticket_gets_a_number_of_its_own(world, image):
     )
     assert one(world, "SELECT count(*) AS n FROM support_tickets")["n"] == image.counts["support_tickets"] + 1
 
-
-# ---- calls that fail
 
 BAD_CALLS = [
     ("calculate", {"expression": "2 ** x"}, "guard", "Error: invalid characters in expression"),
@@ -210,7 +214,8 @@ BAD_CALLS = [
         "create_support_ticket",
         {"customer_id": "CUSTOMER", "category": "x"},
         "guard",
-        "Error: Invalid category: x. Valid categories: mobile, internet, tv, billing, account, device, security, phone",
+        "Error: Invalid category: x. Valid categories: mobile, internet, tv, billing, account, device, "
+        "security, phone",
     ),
     (
         "create_support_ticket",
@@ -256,12 +261,14 @@ BAD_CALLS = [
 def test_a_call_that_fails_says_why_and_changes_nothing(world, tool, arguments, status, text):
     customer = one(
         world,
-        "SELECT customer_id, services ->> '$[0]' AS held FROM customers WHERE json_array_length(services) > 1 LIMIT 1",
+        "SELECT customer_id, services ->> '$[0]' AS held FROM customers "
+        "WHERE json_array_length(services) > 1 LIMIT 1",
     )
     free = one(
         world,
-        "SELECT service_id FROM services WHERE category = 'security' AND service_id NOT IN (SELECT s.value FROM "
-        f"customers, json_each(services) s WHERE customer_id = '{customer['customer_id']}') LIMIT 1",
+        "SELECT service_id FROM services WHERE category = 'security' AND service_id NOT IN "
+        f"(SELECT s.value FROM customers, json_each(services) s "
+        f"WHERE customer_id = '{customer['customer_id']}') LIMIT 1",
     )
     names = {"CUSTOMER": customer["customer_id"], "HELD": customer["held"], "FREE": free["service_id"]}
     arguments = {k: names.get(v, v) if isinstance(v, str) else v for k, v in arguments.items()}
@@ -282,9 +289,6 @@ def test_every_guard_can_fail(telecom):
             tried[tool].add(text)
     guards["manage_billing"] -= 1
     assert {name: len(texts) for name, texts in tried.items()} == guards
-
-
-# ---- calls that succeed
 
 
 @pytest.mark.parametrize(
@@ -372,9 +376,6 @@ def test_bill_settings_are_json_booleans_and_leave_the_profile_alone(world):
     assert world.step("get_customer_details", {"customer_id": who}).text == profile
 
 
-# ---- the customer's own phone
-
-
 def phone(world: Environment, **state: object) -> dict[str, str]:
     """The arguments for a phone with a mobile plan in the given state."""
     number = one(world, "SELECT phone FROM user_device LIMIT 1")["phone"]
@@ -454,16 +455,13 @@ def test_what_the_agent_removes_the_phone_feels(world):
     assert world.step("run_speed_test", mine).text.startswith("No connection")
 
 
-# ---- what results reveal
-
-
 def test_what_is_revealed_is_true_after_every_tool(telecom, world):
     row = one(
         world,
         "SELECT c.customer_id, demographics ->> '$.email' AS email, demographics ->> '$.phone' AS phone, "
         "(SELECT value FROM json_each(services) WHERE value LIKE 'internet%') AS old FROM customers c "
-        "WHERE old IS NOT NULL AND NOT EXISTS (SELECT 1 FROM json_each(services) WHERE value = 'internet_fibre_2000') "
-        "LIMIT 1",
+        "WHERE old IS NOT NULL AND NOT EXISTS "
+        "(SELECT 1 FROM json_each(services) WHERE value = 'internet_fibre_2000') LIMIT 1",
     )
     who = {"customer_id": row["customer_id"]}
     ticket = one(world, "SELECT ticket_id FROM support_tickets LIMIT 1")
@@ -548,8 +546,6 @@ def test_a_second_look_replaces_what_the_first_one_showed(telecom):
     known.close()
 
 
-# ---- clauses
-
 FOUND = ("find_customer_by_email", {"email": "c@example.com"}, "c")
 PROFILE = (
     "get_customer_details",
@@ -580,8 +576,8 @@ ADD = {"customer_id": "c", "action": "add", "service_id": "tv_b", "devices_ids":
 REMOVED = (
     "manage_service",
     REMOVE,
-    "Success: Removed service 'Plan tv_a' from customer c. Devices ['Box'] are now no longer associated with the "
-    "service.",
+    "Success: Removed service 'Plan tv_a' from customer c. Devices ['Box'] are now no longer associated "
+    "with the service.",
 )
 ADDED = ("manage_service", ADD, "Success: Added service 'Plan tv_b' to customer c")
 TICKET = {"customer_id": "c", "category": "tv", "priority": "high"}
