@@ -643,7 +643,7 @@ def test_ids_come_from_somewhere(observed):
     assert observed.verdicts(clause, "get_order_details", order_id="#W1") == ("violated", "violated")
     observed.say("assistant", "Is it #W1?")
     assert observed.verdicts(clause, "get_order_details", order_id="#W1") == ("violated", "violated")
-    observed.say("user", "It is order w1.")
+    observed.say("user", "It is order 1.")
     assert observed.verdicts(clause, "get_order_details", order_id="#W1") == ("kept", "kept")
     observed.call("get_order_details", order_id="#W1")
     assert observed.verdicts(clause, "modify_pending_order_items", order_id="#W1", **SWAP) == (
