@@ -83,7 +83,7 @@ class World:
 
     def rows(self, sql: str, values: dict[str, Any], *, write: bool = False) -> list[sqlite3.Row | tuple]:
         """The rows of one untrusted statement. Raises `Refused`, `sqlite3.Error`."""
-        return list(self._run(sql, values, write))
+        return list(self._fetch(self._run(sql, values, write)))
 
     def first(self, sql: str, values: dict[str, Any]) -> dict[str, Any] | None:
         """The first row of an untrusted query as a dict, or None."""
@@ -129,10 +129,14 @@ class World:
         return self._tables.get(f"EXPLAIN {sql}", frozenset())
 
     def _fetch(self, cursor: sqlite3.Cursor) -> Iterator[tuple]:
+        # The rows after the first are as untrusted as the statement, and their steps count too.
+        self.trusted = False
         try:
             yield from cursor
         except sqlite3.Error as error:
             raise self._said(error) from None
+        finally:
+            self.trusted = True
 
     def _said(self, error: Exception) -> Exception:
         if self.why is not None:
@@ -148,8 +152,10 @@ class World:
         try:
             yield
         except BaseException:
-            self.connection.execute("ROLLBACK TO step")
-            self.connection.execute("RELEASE step")
+            # A statement that was stopped has undone everything itself.
+            if self.connection.in_transaction:
+                self.connection.execute("ROLLBACK TO step")
+                self.connection.execute("RELEASE step")
             raise
         self.connection.execute("RELEASE step")
 
