@@ -107,6 +107,10 @@ def test_the_generated_world_is_the_same_for_the_same_seed_and_grows_with_the_sc
         "JOIN services o ON o.service_id = s.value "
         "WHERE b.monthly_charges ->> ('$.' || s.value) IS NOT o.price",
         "SELECT customer_id FROM billing WHERE auto_pay AND current_balance > 0",
+        "SELECT customer_id FROM billing WHERE abs(current_balance + coalesce("
+        "(SELECT sum(p.value ->> 'amount') FROM json_each(payment_history) p "
+        "WHERE p.value ->> 'date' >= '2025-09-01'), 0) "
+        "- (SELECT sum(value) FROM json_each(monthly_charges))) > 0.006",
         "SELECT customer_id, p.value FROM billing, json_each(payment_history) p "
         "WHERE p.value ->> 'date' > '2025-09-18'",
         "SELECT customer_id FROM billing "
@@ -371,7 +375,8 @@ def test_bill_settings_are_json_booleans_and_leave_the_profile_alone(world):
     call = {"customer_id": who, "paperless": False, "auto_pay": True, "billing_cycle": "annual"}
     answer = json.loads(world.step("manage_billing", call).text)
     assert answer["customer_id"] == who
-    assert (answer["billing"]["paperless"], answer["billing"]["auto_pay"]) == (False, True)
+    assert answer["billing"]["paperless"] is False
+    assert answer["billing"]["auto_pay"] is True
     assert answer["billing"]["billing_cycle"] == "annual"
     assert world.step("get_customer_details", {"customer_id": who}).text == profile
 
@@ -571,6 +576,11 @@ OFFERED = (
         }
     ),
 )
+ALSO_OFFERED = (
+    "get_service_details",
+    {"service_id": "tv_d"},
+    json.dumps({"service_id": "tv_d", "name": "Plan tv_d", "category": "tv", "price": 1.0}),
+)
 REMOVE = {"customer_id": "c", "action": "remove", "service_id": "tv_a"}
 ADD = {"customer_id": "c", "action": "add", "service_id": "tv_b", "devices_ids": ["1"]}
 REMOVED = (
@@ -582,6 +592,11 @@ REMOVED = (
 ADDED = ("manage_service", ADD, "Success: Added service 'Plan tv_b' to customer c")
 TICKET = {"customer_id": "c", "category": "tv", "priority": "high"}
 OPENED = ("create_support_ticket", TICKET, "Success: Created support ticket TICKET003 for customer c")
+CLOSED = (
+    "modify_support_ticket",
+    {"ticket_id": "TICKET003", "status": "closed", "priority": "high"},
+    "Success",
+)
 PAY = {"customer_id": "c", "amount": 1185.5, "method": "credit_card", "date": "2025-09-18"}
 BILL = {"customer_id": "c", "paperless": True, "auto_pay": True, "billing_cycle": "monthly"}
 CHANGE = {"ticket_id": "TICKET003", "status": "open", "priority": "high"}
@@ -648,6 +663,14 @@ VERDICTS = [
         "violated",
     ),
     ("switch.keeps_devices", [PROFILE, REMOVED], "manage_service", ADD, "unknown"),
+    # The device has gone over to tv_b already, so another service does not have to take it.
+    (
+        "switch.keeps_devices",
+        [OFFERED, ALSO_OFFERED, PROFILE, REMOVED, ADDED],
+        "manage_service",
+        {"customer_id": "c", "action": "add", "service_id": "tv_d"},
+        "kept",
+    ),
     ("ticket.category", [], "create_support_ticket", TICKET, "kept"),
     ("ticket.category", [], "create_support_ticket", {**TICKET, "category": "refund"}, "violated"),
     ("ticket.priority_values", [], "create_support_ticket", {"customer_id": "c", "category": "tv"}, "kept"),
@@ -657,6 +680,7 @@ VERDICTS = [
     ("ticket.one_per_issue", [], "create_support_ticket", TICKET, "kept"),
     ("ticket.one_per_issue", [OPENED], "create_support_ticket", TICKET, "violated"),
     ("ticket.one_per_issue", [OPENED], "create_support_ticket", {**TICKET, "category": "billing"}, "kept"),
+    ("ticket.one_per_issue", [OPENED, CLOSED], "create_support_ticket", TICKET, "kept"),
     ("ticket.one_per_issue", [OPENED], "create_support_ticket", {**TICKET, "customer_id": "d"}, "kept"),
     ("auth.by_lookup", [], "get_customer_details", {"customer_id": "c"}, "violated"),
     ("auth.by_lookup", [FOUND], "get_customer_details", {"customer_id": "c"}, "kept"),
