@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from jinja2.sandbox import SandboxedEnvironment
 
+MISUSED = (TypeError, ValueError, ArithmeticError, LookupError, AttributeError, RecursionError)
+"""What a text raises, beside Jinja2's own errors, when it does with a value what cannot be done with it."""
 LONGEST = 1_000_000
 """What a product of two values in a template may at most be: as a number, or in characters or items."""
 

@@ -17,7 +17,7 @@ from jinja2 import TemplateError
 
 from ...specs import Domain, Tool, UserError, validate_arguments
 from ...specs.sql import STEP_TABLES, Refused, World
-from ...specs.templates import sandbox
+from ...specs.templates import MISUSED, sandbox
 from .image import Image
 from .values import as_json, normal, to_sqlite
 
@@ -147,4 +147,9 @@ def _template(text: str) -> Any:
 
 def render(text: str, names: dict[str, Any]) -> str:
     """A domain's Jinja2 text. Raises `jinja2.TemplateError`."""
-    return text if "{" not in text else _template(text).render(names)
+    if "{" not in text:
+        return text
+    try:
+        return _template(text).render(names)
+    except MISUSED as error:
+        raise TemplateError(f"{type(error).__name__}: {error}") from None

@@ -13,10 +13,10 @@ from typing import Any
 
 from jinja2 import TemplateError
 
-from ...specs import Domain, UserError
+from ...specs import Domain, SpecErrors
 from ...specs.sql import Refused
 from ...specs.tasks import ExpectedCall, TaskTemplate
-from ...specs.templates import sandbox
+from ...specs.templates import MISUSED, sandbox
 from .environment import Environment, clock_values, render
 from .image import Image
 from .values import as_json
@@ -56,16 +56,26 @@ class Task:
         return f"{self.goal}{told}{lacking}"
 
 
-def tasks(domain: Domain, image: Image, *, seed: int = 0) -> Iterator[Task]:
-    """Every task of every template, in the order of the templates. Raises `UserError` naming the template."""
+def tasks(
+    domain: Domain, image: Image, *, seed: int = 0, template: int | None = None, most: int | None = None
+) -> Iterator[Task]:
+    """Every task of every template, or of one, in the order of the templates; at most `most` of each.
+
+    Raises `SpecErrors` where a template cannot be filled in.
+    """
     environment = Environment(domain, image, seed)
     try:
-        for number, template in enumerate(domain.tasks):
+        for number, chosen in enumerate(domain.tasks):
+            if template is not None and number != template:
+                continue
+            key = "for_each"
             try:
-                rows = _rows(environment, template, seed)
-                yield from (_task(template, row) for row in rows)
-            except (Refused, sqlite3.Error, TemplateError, ValueError) as error:
-                raise UserError(f"tasks[{number}] {template.id}: {error}") from None
+                rows = _rows(environment, chosen, seed)[:most]
+                key = "user"
+                yield from (_task(chosen, row) for row in rows)
+            except (Refused, sqlite3.Error, TemplateError, *MISUSED) as error:
+                text = f"the task {chosen.id} cannot be made: {error}"
+                raise SpecErrors([domain.problem(("tasks", number, key), text)]) from None
     finally:
         environment.close()
 

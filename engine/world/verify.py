@@ -17,6 +17,7 @@ from jinja2 import TemplateError
 from ...specs import Domain, Problem, SpecErrors, UserError
 from ...specs.sql import Refused
 from ...specs.tasks import Fault, TaskTemplate
+from ...specs.templates import MISUSED
 from .episode import play
 from .image import Image, build
 from .tasks import Task, tasks
@@ -27,7 +28,7 @@ USES_OF_A_FAULT = 10
 FOUND = 0.98
 """The part of a fault's uses in which it must be found."""
 
-_TROUBLE = (TemplateError, Refused, sqlite3.Error, ValueError, TypeError, ArithmeticError, LookupError)
+_TROUBLE = (TemplateError, Refused, sqlite3.Error, *MISUSED)
 
 
 @dataclass
@@ -71,20 +72,12 @@ def _same_again(found: _Found, image: Image) -> None:
     found.add(("again",), path, "the world is another one each time it is built", hint)
 
 
-def sampled(domain: Domain, image: Image, number: int, most: int) -> list[Task]:
-    """At most `most` tasks of one template. Raises `UserError`."""
-    template = domain.tasks[number]
-    limit = most if template.limit is None else min(most, template.limit)
-    alone = domain.model_copy(update={"tasks": (template.model_copy(update={"limit": limit}),)})
-    return list(tasks(alone, image))
-
-
 def _played(found: _Found, image: Image) -> Iterator[tuple[int, Task]]:
-    for number, template in enumerate(found.domain.tasks):
+    for number in range(len(found.domain.tasks)):
         try:
-            chosen = sampled(found.domain, image, number, TASKS_OF_A_TEMPLATE)
-        except (UserError, *_TROUBLE) as error:
-            found.add(("tasks", number), ("tasks", number), f"no task can be made: {_text(error)}")
+            chosen = list(tasks(found.domain, image, template=number, most=TASKS_OF_A_TEMPLATE))
+        except SpecErrors as errors:
+            found.problems |= {("tasks", number): problem for problem in errors.problems}
             continue
         if not chosen:
             where = ("tasks", number, "for_each")
