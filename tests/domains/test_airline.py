@@ -47,7 +47,11 @@ POLICY_COVERAGE = [
     (36, "checked bag allowance", "baggage.allowance baggage.fee"),
     (38, "travel insurance the", "insurance.asked insurance.terms"),
     (42, "the agent must", "ids.user ids.reservation"),
-    (44, "change flights basic", "flights.basic_economy flights.same_route flights.kept_prices rules.look_up"),
+    (
+        44,
+        "change flights basic",
+        "flights.basic_economy flights.same_route flights.kept_prices rules.look_up",
+    ),
     (46, "change cabin all", "cabin.open_to_all cabin.difference cabin.whole_trip"),
     (48, "change baggage and", "baggage.only_added insurance.only_at_booking"),
     (50, "change passengers the", "passengers.same_number passengers.no_handover"),
