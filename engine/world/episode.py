@@ -117,18 +117,23 @@ def play(
         messages=tuple(episode.messages),
         outcome=Outcome(
             scenario=task.scenario,
-            expected_actions=tuple({"name": c.tool, "arguments": c.arguments} for c in task.actions),
+            expected_actions=tuple({"name": c.tool, "arguments": c.arguments} for c in expected_actions(task)),
             expected_outputs=task.says,
             checks={"faults": [_as_dict(planted) for planted in episode.planted]} if episode.planted else None,
         ),
     )
 
 
+def expected_actions(task: Task) -> tuple[Call, ...]:
+    """The write actions that are to happen: none where the user declines them when asked."""
+    return () if task.declines else task.actions
+
+
 def expected_hash(domain: Domain, image: Image, task: Task) -> str:
     """The state that the expected actions lead to."""
     environment = Environment(domain, image)
     try:
-        for call in task.actions:
+        for call in expected_actions(task):
             environment.step(call.tool, call.arguments)
         return environment.hash()
     finally:
@@ -174,6 +179,9 @@ def _plan(domain: Domain, episode: Episode, fault_rate: float) -> _Plan:
     omitted: Fault | None = None
     for action in episode.task.actions:
         fitting = [fault for fault in domain.faults if fault.tool in (None, action.tool)]
+        if episode.task.declines:
+            # Nothing is to be done, so the one thing to do wrong is to do it unasked.
+            fitting = [fault for fault in fitting if fault.drop == "confirmation"]
         fault = episode.chance.choice(fitting) if fitting and episode.chance.random() < fault_rate else None
         if fault is not None and fault.drop == "action":
             omitted = fault
