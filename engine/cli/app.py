@@ -7,7 +7,7 @@ import sys
 import typer
 
 from ...specs import SpecErrors, UserError
-from . import critiques, doctor, domains, query, run, trajectories, worlds
+from . import critiques, doctor, domains, init, query, run, trajectories, worlds
 from .output import print_problems, print_user_error
 
 app = typer.Typer(
@@ -19,10 +19,12 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("run")(run.run)
+app.command("init")(init.init)
 app.command("validate")(domains.validate)
 app.command("schema")(domains.schema)
 app.command("import")(trajectories.import_)
 app.command("simulate")(worlds.simulate)
+app.command("coverage")(worlds.coverage_)
 app.command("replay")(worlds.replay_)
 app.command("plan")(critiques.plan_)
 app.command("critique")(critiques.critique_)

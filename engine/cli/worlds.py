@@ -16,6 +16,13 @@ from .output import AsJson, Database, out, print_json, progress_bar, say
 SHOWN = 10
 FAULT_RATE = 0.3
 BATCH = 256
+GAPS = {
+    "tools": "Tools that no task calls",
+    "clauses": "Clauses that govern nothing in any task",
+    "never_broken": "Clauses that no fault breaks",
+    "faults": "Faults that no task has a place for",
+    "unnoticed": "Faults that nothing notices",
+}
 POLICIES = ("gold", "noisy")
 
 
@@ -65,6 +72,44 @@ def simulate(
         print_json(found | {"reward_1": won})
     else:
         say(f"{played} episodes of {len(chosen)} tasks, {added} of them new; {won} with reward 1.")
+
+
+def coverage_(
+    domain: DomainName,
+    most: Annotated[int, typer.Option("--tasks", min=1, help="At most so many tasks of each template.")] = 20,
+    as_json: AsJson = False,
+) -> None:
+    """Show which clauses, tools and faults of a domain no task exercises.
+
+    Example: [bold]castline coverage domains/library[/bold]
+    """
+    from ..world import build
+    from ..world.coverage import coverage
+
+    spec = load_domain(find_domain(domain))
+    if not spec.state or not spec.tasks:
+        raise UserError(f"the domain {spec.name} has no `state` or no `tasks`", "only an executable domain has tasks to cover")
+    found = coverage(spec, build(spec), most=most)
+    if as_json:
+        print_json({"domain": spec.name, **asdict(found), "gaps": found.gaps})
+        return
+    from rich.table import Table
+
+    for title, columns, rows in (
+        ("Tools", ("tool", "calls"), [(name, calls) for name, calls in found.tools.items()]),
+        ("Clauses", ("clause", "actions", "broken"), [(id, n, "judged" if b is None else b) for id, (n, b) in found.clauses.items()]),
+        ("Faults", ("fault", "uses", "noticed"), [(id, *counts) for id, counts in found.faults.items()]),
+    ):
+        table = Table(title=title, title_justify="left", box=None, pad_edge=False)
+        for name in columns:
+            table.add_column(name, justify="left" if name == columns[0] else "right")
+        for row in rows:
+            table.add_row(*map(str, row), style="yellow" if 0 in row[1:] else None)
+        out().print(table)
+    say(f"{found.tasks} tasks played.")
+    for what, text in GAPS.items():
+        if found.gaps[what]:
+            say(f"{text}: {', '.join(found.gaps[what])}")
 
 
 def replay_(
