@@ -22,7 +22,7 @@ needs_benchmark = pytest.mark.skipif(
     reason=f"tau-bench's airline files are not in {AIRLINE} (CASTLINE_SHARED names the folder)",
 )
 
-ANA, REX, IDA = "ana_berg_0001", "rex_lund_0002", "ida_moss_0003"
+ANA, REX, IDA, GIL = "ana_berg_0001", "rex_lund_0002", "ida_moss_0003", "gil_roe_0004"
 
 
 def open_for(basic: int, economy: int, business: int, seats: int = 5) -> dict[str, Any]:
@@ -90,6 +90,7 @@ USERS = {
     ANA: profile("silver", ["OLDECO", "BASICS", "FRESH1", "BUSIN1", "FLOWN1"], *CARDS, *GIFTS, *CERTIFICATES),
     REX: profile("regular", ["REGUL1", "AIROFF"], method("credit_card", 9)),
     IDA: profile("regular", ["INSUR1"], method("credit_card", 8)),
+    GIL: profile("gold", ["GOLDEN"], method("credit_card", 7)),
 }
 
 
@@ -133,6 +134,7 @@ RESERVATIONS = [
     reservation("OLDECO", ANA, "economy", ("HAT001", ON_20, 100)),
     reservation("BASICS", ANA, "basic_economy", ("HAT001", ON_20, 55)),
     reservation("FRESH1", ANA, "economy", ("HAT001", ON_20, 100), created_at="2024-05-14T16:00:00"),
+    reservation("GOLDEN", GIL, "business", ("HAT001", ON_20, 250)),
     reservation("BUSIN1", ANA, "business", ("HAT001", ON_20, 250)),
     reservation("FLOWN1", ANA, "business", ("HAT001", "2024-05-14", 250)),
     reservation(
@@ -480,7 +482,10 @@ CASES = [
     ("baggage.allowance", own("BASICS"), "", pack(4, 0, name="BASICS"), VIOLATED, VIOLATED),
     ("baggage.allowance", own("BASICS"), "", pack(4, 2, name="BASICS"), KEPT, KEPT),
     ("baggage.allowance", [*own("OLDECO"), UPGRADE], "", pack(6, 0), KEPT, KEPT),
+    ("baggage.allowance", own("GOLDEN"), "", pack(7, 0, name="GOLDEN"), VIOLATED, VIOLATED),
+    ("baggage.allowance", own("GOLDEN"), "", pack(7, 1, name="GOLDEN"), KEPT, KEPT),
     ("baggage.only_added", own("OLDECO"), "", pack(3, 0), VIOLATED, VIOLATED),
+    ("baggage.only_added", own("OLDECO"), "", pack(4, 0), KEPT, KEPT),
     ("baggage.only_added", own("OLDECO"), "", pack(5, 1), KEPT, KEPT),
     ("baggage.only_added", [], "", pack(3, 0), UNKNOWN, VIOLATED),
     ("insurance.asked", [], "Book it.", book(), VIOLATED, VIOLATED),
