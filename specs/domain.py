@@ -57,7 +57,8 @@ class Domain(BaseModel):
         default=(), description="What simulated users ask for: templates, one task for each row of a query."
     )
     unreliable_tasks: tuple[UnreliableTask, ...] = Field(
-        default=(), description="Tasks of an imported benchmark whose outcome proves nothing, each with a reason."
+        default=(),
+        description="Tasks of an imported benchmark whose outcome proves nothing, each with a reason.",
     )
     faults: tuple[Fault, ...] = Field(
         default=(), description="How to break a good action so that the truth is known."

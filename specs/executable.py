@@ -1,4 +1,4 @@
-"""Check what makes a domain executable: every statement and every text of its simulation, tasks, faults and checks."""
+"""Check what makes a domain executable: the SQL and the texts of its simulation, tasks, faults and checks."""
 
 from __future__ import annotations
 
@@ -112,7 +112,9 @@ def _template(template: Node, statements: Statements) -> Iterator[Problem]:
     if user is not None:
         written += [*texts(user.get("goal")), *texts(user.get("opens"))]
         knows = user.get("knows")
-        written += [text for entry in (knows.entries() if knows else {}).values() for text in texts(entry.node)]
+        written += [
+            text for entry in (knows.entries() if knows else {}).values() for text in texts(entry.node)
+        ]
     for call in [call for key in ("reads", "actions", "ends") for call in mappings(template.get(key))]:
         written += texts_below(call.get("arguments"))
     for text in written:
@@ -137,5 +139,7 @@ def _not_simulated(root: Node) -> Iterator[Problem]:
         name = tool.get("name")
         if tool.get("simulate") is None and name is not None:
             yield name.place.problem(
-                f"`{name.content}` has no `simulate`", "its calls cannot be simulated; others' can", severity="warning"
+                f"`{name.content}` has no `simulate`",
+                "its calls cannot be simulated; others' can",
+                severity="warning",
             )

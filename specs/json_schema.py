@@ -53,7 +53,10 @@ def domain_json_schema() -> dict[str, Any]:
     fault = definitions["Fault"]
     fault["oneOf"] = [{"required": [way]} for way in WAYS]
     fault["dependentRequired"] = {"argument": ["with", "tool"], "with": ["argument"]}
-    fault["properties"]["repeat"] = {"description": fault["properties"]["repeat"]["description"], "const": True}
+    fault["properties"]["repeat"] = {
+        "description": fault["properties"]["repeat"]["description"],
+        "const": True,
+    }
     tool["reveals"]["additionalProperties"]["anyOf"][0]["pattern"] = f"^{REVEALED_PATH}$"
     tool["name"]["not"] = {"const": REPLY}
     definitions["Redaction"]["properties"]["path"]["pattern"] = "^(/([^~]|~[01])*)?$"

@@ -25,7 +25,10 @@ def texts_below(node: Node | None) -> list[Node]:
     if node is None:
         return []
     below = [*node.items(), *(entry.node for entry in node.entries().values())]
-    return [*([node] if isinstance(node.content, str) and not node.spoilt else []), *(t for n in below for t in texts_below(n))]
+    return [
+        *([node] if isinstance(node.content, str) and not node.spoilt else []),
+        *(t for n in below for t in texts_below(n)),
+    ]
 
 
 def tools_by_name(root: Node) -> dict[str, Node]:
@@ -52,5 +55,7 @@ def is_executable(root: Node) -> bool:
     return (
         any(root.get(key) is not None for key in ("state", "tasks", "faults"))
         or any(tool.get("simulate") or tool.get("reveals") for tool in mappings(root.get("tools")))
-        or any(clause.get("needs") or clause.get("violated_when") for clause in mappings(root.get("policies")))
+        or any(
+            clause.get("needs") or clause.get("violated_when") for clause in mappings(root.get("policies"))
+        )
     )

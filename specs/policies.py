@@ -31,14 +31,18 @@ class Clause(BaseModel):
     )
     severity: Severity = Field(default="blocking", description="How bad it is to break the rule.")
     needs: str | None = Field(
-        default=None, description="SQL that yields a true value where the facts that the check depends on are known."
+        default=None,
+        description="SQL that yields a true value where the facts that the check depends on are known.",
     )
     violated_when: str | None = Field(
-        default=None, description="SQL that yields a row where the action breaks the rule; arguments are `:name`."
+        default=None,
+        description="SQL that yields a row where the action breaks the rule; arguments are `:name`.",
     )
     judged: bool = Field(
-        default=True, strict=True, description="A model decides whether the clause is broken, from the view; "
-        "so it is where the clause has no `violated_when`."
+        default=True,
+        strict=True,
+        description="A model decides whether the clause is broken, from the view; "
+        "so it is where the clause has no `violated_when`.",
     )
 
     @model_validator(mode="before")

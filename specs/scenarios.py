@@ -14,12 +14,37 @@ WAYS = ("argument", "drop", "instead", "repeat")
 """How a fault can break an action; each has one."""
 
 _OPTIONAL = frozenset(
-    ["clock", "simulate", "reveals", "before", "returns", "confirm", "report", "unless", "when", "needs", "violated_when", "file", "rows", "generate", "limit", "sample", "opens", "ends", "answer", "tool", "argument", "with", "drop", "instead"]
+    [
+        "clock",
+        "simulate",
+        "reveals",
+        "before",
+        "returns",
+        "confirm",
+        "report",
+        "unless",
+        "when",
+        "needs",
+        "violated_when",
+        "file",
+        "rows",
+        "generate",
+        "limit",
+        "sample",
+        "opens",
+        "ends",
+        "answer",
+        "tool",
+        "argument",
+        "with",
+        "drop",
+        "instead",
+    ]
 )
 
 
 def check_scenarios(root: Node) -> Iterator[Problem]:
-    """Calls that do not fit their tools, faults that break nothing or in two ways, and a clock that shows no time."""
+    """Calls that do not fit their tools, faults that break nothing or twice, a clock that shows no time."""
     tools = tools_by_name(root)
     for task in mappings(root.get("tasks")):
         for call in [call for key in ("reads", "actions", "ends") for call in mappings(task.get(key))]:
@@ -31,7 +56,12 @@ def check_scenarios(root: Node) -> Iterator[Problem]:
             yield from _call(call, tools, complete=False)
         yield from _fault(fault, tools)
         error = fault.get("error")
-        if error is not None and isinstance(error.content, str) and error.content not in kinds and not error.spoilt:
+        if (
+            error is not None
+            and isinstance(error.content, str)
+            and error.content not in kinds
+            and not error.spoilt
+        ):
             near = did_you_mean(error.content, kinds)
             yield error.place.problem(f"no error kind `{error.content}`", near or "declare it under `errors`")
     yield from _empty(root)
@@ -72,7 +102,9 @@ def _call(call: Node, tools: dict[str, Node], complete: bool) -> Iterator[Proble
             yield entry.key.problem(f"`{tool.content}` has no argument `{name}`", near or listed)
     missing = [name for name in required if name not in given] if complete else []
     if missing:
-        yield tool.place.problem(f"`{tool.content}` needs {', '.join(f'`{name}`' for name in missing)}", "add to `arguments`")
+        yield tool.place.problem(
+            f"`{tool.content}` needs {', '.join(f'`{name}`' for name in missing)}", "add to `arguments`"
+        )
 
 
 def _fault(fault: Node, tools: dict[str, Node]) -> Iterator[Problem]:
@@ -84,10 +116,14 @@ def _fault(fault: Node, tools: dict[str, Node]) -> Iterator[Problem]:
         yield repeat.place.problem("`repeat: false` breaks nothing", "drop it")
     if len(ways) != 1:
         what = "breaks an action in two ways" if ways else "breaks nothing"
-        yield place.problem(f"this fault {what}", "give one of `argument` and `with`, `drop`, `instead`, `repeat`")
+        yield place.problem(
+            f"this fault {what}", "give one of `argument` and `with`, `drop`, `instead`, `repeat`"
+        )
     argument, new, named = fault.get("argument"), fault.get("with"), fault.get("tool")
     if (argument is None) != (new is None):
-        yield place.problem("`argument` and `with` belong together", "name the argument, and give SQL for its value")
+        yield place.problem(
+            "`argument` and `with` belong together", "name the argument, and give SQL for its value"
+        )
     if argument is None or not isinstance(argument.content, str):
         return
     if named is None:
@@ -97,4 +133,6 @@ def _fault(fault: Node, tools: dict[str, Node]) -> Iterator[Problem]:
     if schema is not None and argument.content not in schema[0]:
         near = did_you_mean(argument.content, schema[0])
         listed = "arguments: " + ", ".join(schema[0]) if schema[0] else "it has no arguments"
-        yield argument.place.problem(f"`{named.content}` has no argument `{argument.content}`", near or listed)
+        yield argument.place.problem(
+            f"`{named.content}` has no argument `{argument.content}`", near or listed
+        )

@@ -26,6 +26,7 @@ _PATTERNS = {
     (ErrorKind, "id"): ("lower-case letters, digits and `_`, a letter first", "wrong_branch"),
 }
 
+
 def read_domain(root: Node, complete: bool) -> tuple[Domain | None, list[Problem]]:
     """The domain that a tree holds, or None and what keeps it from being one.
 

@@ -42,23 +42,28 @@ class Simulation(BaseModel):
     guards: tuple[Guard, ...] = Field(default=(), description="Checked in order, before any effect.")
     before: str | None = Field(
         default=None,
-        description="SQL, run after the guards; the columns of its first row are names for effects, `returns` and "
-        "`text`, which otherwise see only what the effects have made of it.",
+        description="SQL, run after the guards; the columns of its first row are names for effects, "
+        "`returns` and `text`, which otherwise see only what the effects have made of it.",
     )
-    effects: tuple[str, ...] = Field(default=(), description="SQL statements that change the tables, in order.")
+    effects: tuple[str, ...] = Field(
+        default=(), description="SQL statements that change the tables, in order."
+    )
     returns: str | None = Field(
-        default=None, description="SQL; the result is the first column of its first row, or what `text` makes of it."
+        default=None,
+        description="SQL; the result is the first column of its first row, or what `text` makes of it.",
     )
     confirm: str | None = Field(
-        default=None, description="Jinja2 text with which a good agent asks before the call; arguments are names."
+        default=None,
+        description="Jinja2 text with which a good agent asks before the call; arguments are names.",
     )
     report: str | None = Field(
-        default=None, description="Jinja2 text with which a good agent tells of the call; arguments are names."
+        default=None,
+        description="Jinja2 text with which a good agent tells of the call; arguments are names.",
     )
     text: str | None = Field(
         default=None,
-        description="Jinja2 text of the result; `rows` are the rows of `returns`, and arguments and the first row's "
-        "columns are names.",
+        description="Jinja2 text of the result; `rows` are the rows of `returns`, and arguments and the "
+        "first row's columns are names.",
     )
 
     @model_validator(mode="after")
@@ -87,5 +92,5 @@ def _path_or_statements(value: Any) -> Any:
 
 
 Reveals = dict[str, Annotated[str | tuple[str, ...], BeforeValidator(_path_or_statements)]]
-"""Table to a JSON path into the result (an object or a list of objects of that table), or to SQL statements over
-`:result` and the arguments."""
+"""Table to a JSON path into the result (an object or a list of objects of that table), or to SQL statements
+over `:result` and the arguments."""

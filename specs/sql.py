@@ -1,4 +1,4 @@
-"""SQLite as a domain's world: what its untrusted SQL may do, the functions it has, and how long it may take."""
+"""SQLite as a domain's world: what its untrusted SQL may do, the functions it has, how long it may take."""
 
 from __future__ import annotations
 
@@ -48,15 +48,15 @@ class Refused(Exception):
 
 
 class World:
-    """One in-memory database whose statements are checked as untrusted: they read what there is, and a statement that
-    is run to write changes nothing but `tables`."""
+    """One in-memory database whose statements are checked as untrusted: they read what there is, and
+    a statement that is run to write changes nothing but `tables`."""
 
     def __init__(
         self, tables: set[str], seed: int = 0, uri: str = ":memory:", data: bytes | None = None
     ) -> None:
         self.connection = sqlite3.connect(uri, uri=True, isolation_level=None, cached_statements=512)
         if data is not None:
-            # Only ever into a new connection: SQLite's table functions keep pointing at a schema that this frees.
+            # Only ever into a new connection: SQLite's table functions keep pointing at what it frees.
             self.connection.deserialize(data)
         self.tables = tables
         self.random = random.Random(seed)
@@ -99,8 +99,10 @@ class World:
         names = [column[0] for column in cursor.description or ()]
         return [dict(zip(names, row, strict=True)) for row in self._fetch(cursor)]
 
-    def compile(self, sql: str, values: Mapping[str, Any], *, write: bool = False, explain: bool = True) -> sqlite3.Cursor:
-        """Check a statement without running it; without `explain`, run one that yields nothing, to see its columns."""
+    def compile(
+        self, sql: str, values: Mapping[str, Any], *, write: bool = False, explain: bool = True
+    ) -> sqlite3.Cursor:
+        """Check a statement without running it; or run one that yields nothing, for its columns."""
         return self._run(f"EXPLAIN {sql}" if explain else sql, values, write)
 
     def _run(self, sql: str, values: Mapping[str, Any], write: bool) -> sqlite3.Cursor:
@@ -121,7 +123,7 @@ class World:
                 self._tables[sql] = frozenset(self._written)
 
     def columns_read(self, sql: str) -> frozenset[tuple[str, str]]:
-        """(table, column) of everything that a statement which was run names; views' own insides do not count."""
+        """(table, column) of all that a statement which was run names; views' own insides do not count."""
         return self._columns.get(sql, frozenset())
 
     def tables_written(self, sql: str) -> frozenset[str]:
@@ -208,9 +210,9 @@ def _regexp(pattern: str | None, text: Any) -> bool | None:
 
 
 def _captures(pattern: str | None, text: Any) -> str | None:
-    """Every match of the pattern in the text, in order, as a JSON list of [whole match, group 1, group 2, ...].
+    """Every match of the pattern in the text, as a JSON list of [whole match, group 1, group 2, ...].
 
-    Results of tools that answer in prose are read with it: `json_each(captures(...))` gives a row for each match.
+    Results of tools that answer in prose are read with it: `json_each(captures(...))` has a row each.
     """
     if pattern is None or text is None:
         return None

@@ -33,7 +33,7 @@ class Table(BaseModel):
     key: str = Field(description="The column that identifies a row.")
     index: tuple[str, ...] = Field(
         default=(),
-        description="What look-ups go by, beside the key: columns, or SQL such as `lower(email)`, written as in them.",
+        description="What look-ups go by, beside the key: columns, or SQL such as `lower(email)`, as written there.",
     )
     file: str | None = Field(
         default=None, description="CSV, or JSON (a list of objects, or objects by key), beside the domain."
@@ -41,8 +41,9 @@ class Table(BaseModel):
     rows: tuple[dict[str, Any], ...] | None = Field(default=None, description="The rows, written out.")
     generate: str | None = Field(
         default=None,
-        description="DuckDB SQL that yields the rows, one column each by name. It may read the tables above it, and "
-        "use `seed()`, `scale()`, `draw(n, a, b)` (an integer below n decided by seed, a and b) and `pick(list, a, b)`.",
+        description="DuckDB SQL that yields the rows, one column each by name. It may read the tables above "
+        "it, and use `seed()`, `scale()`, `draw(n, a, b)` (an integer below n decided by seed, a and b) and "
+        "`pick(list, a, b)`.",
     )
 
     @property
@@ -54,7 +55,9 @@ class Table(BaseModel):
     def _one_source(self) -> Table:
         if sum(source is not None for source in (self.file, self.rows, self.generate)) > 1:
             raise PydanticCustomError(
-                "sources", "rows from more than one source", {"hint": "give one of `file`, `rows` and `generate`"}
+                "sources",
+                "rows from more than one source",
+                {"hint": "give one of `file`, `rows` and `generate`"},
             )
         if sum(kind == "document" for kind in self.columns.values()) > 1:
             raise PydanticCustomError(
@@ -71,6 +74,6 @@ def create(name: str, table: Table) -> str:
         if column == table.key:
             sql += " PRIMARY KEY NOT NULL"
         elif table.document and column != table.document:
-            sql += f" GENERATED ALWAYS AS (json_extract(\"{table.document}\", '$.\"{column}\"')) VIRTUAL"
+            sql += f' GENERATED ALWAYS AS (json_extract("{table.document}", \'$."{column}"\')) VIRTUAL'
         columns.append(sql)
     return f'CREATE TABLE "{name}" ({", ".join(columns)})'

@@ -14,7 +14,9 @@ from .yaml_tree import Node
 
 Names = frozenset[str]
 
-_BEGINS = re.compile(r"(?:\s|--[^\n]*(?:\n|$)|/\*.*?\*/)*(select|with|values|insert|replace|update|delete)\b", re.I | re.S)
+_BEGINS = re.compile(
+    r"(?:\s|--[^\n]*(?:\n|$)|/\*.*?\*/)*(select|with|values|insert|replace|update|delete)\b", re.I | re.S
+)
 _MISSING = re.compile(r"You did not supply a value for binding (?:parameter )?:(\w+)")
 _NO_SUCH = re.compile(r"no such (table|column|function): (\S+)")
 _NEAR = re.compile(r'near "([^"]+)": syntax error')
@@ -33,12 +35,14 @@ class Statements:
             columns = ", ".join(f'"{column}"' for column in table.columns)
             for world in (self.world, self.checks):
                 world.connection.execute(create(name, table))
-            self.checks.connection.execute(f'CREATE TEMP VIEW "{name}" AS SELECT {columns} FROM main."{name}"')
+            self.checks.connection.execute(
+                f'CREATE TEMP VIEW "{name}" AS SELECT {columns} FROM main."{name}"'
+            )
         for name, columns in STEP_TABLES.items():
             self.checks.connection.execute(f"CREATE TEMP TABLE {name} ({columns})")
 
     def query(self, node: Node, names: Names | None, *, check: bool = False) -> Iterator[Problem]:
-        """What is wrong with a statement that only reads. `names` None: which parameters there are is not known."""
+        """What is wrong with a statement that only reads. `names` None: its parameters are not known."""
         yield from self._statement(self.checks if check else self.world, node, names, write=False)
 
     def change(self, node: Node, names: Names | None, only: str | None = None) -> Iterator[Problem]:
@@ -56,7 +60,9 @@ class Statements:
     def columns(self, sql: str, names: Iterable[str]) -> list[str] | None:
         """The columns of a query's rows; None where it cannot be told."""
         try:
-            cursor = self.world.compile(f"SELECT * FROM ({_bare(sql)}\n) LIMIT 0", _Anything(names), explain=False)
+            cursor = self.world.compile(
+                f"SELECT * FROM ({_bare(sql)}\n) LIMIT 0", _Anything(names), explain=False
+            )
         except (Refused, sqlite3.Error):
             return None
         return [column[0] for column in cursor.description or ()]
@@ -96,7 +102,9 @@ class Statements:
 
     def _problem(self, world: World, node: Node, message: str, names: Names | None) -> Problem:
         if "one statement at a time" in message:
-            return node.place.problem("more than one SQL statement", "one statement stands here; remove the others")
+            return node.place.problem(
+                "more than one SQL statement", "one statement stands here; remove the others"
+            )
         if "has no name" in message or "Incorrect number of bindings" in message:
             return node.place.problem("a parameter without a name", "write `:name`, such as `:now`")
         unknown, near = _NO_SUCH.search(message), _NEAR.search(message)
@@ -104,7 +112,9 @@ class Statements:
             kind, name = unknown[1], unknown[2]
             hint = did_you_mean(name.rpartition(".")[2], self._known(world, kind))
             if hint is None and kind == "table":
-                hint = "tables: " + ", ".join(self.tables) if self.tables else "the domain declares no `state`"
+                hint = (
+                    "tables: " + ", ".join(self.tables) if self.tables else "the domain declares no `state`"
+                )
             return node.place_of(name).problem(f"SQL: {message}", hint)
         place = node.place_of(near[1]) if near is not None else node.place
         return place.problem(f"SQL: {message}")

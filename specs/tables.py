@@ -22,12 +22,15 @@ def check_tables(root: Node, folder: Path) -> Iterator[Problem]:
     for name, entry in state.entries().items() if state else ():
         if not _NAME.fullmatch(name) or name.lower().startswith("sqlite_"):
             yield entry.key.problem(
-                f"`{name}` is not a valid name of a table", "write it in letters, digits and `_`, a letter first"
+                f"`{name}` is not a valid name of a table",
+                "write it in letters, digits and `_`, a letter first",
             )
         elif name.lower() in STEP_TABLES:
             yield entry.key.problem(f"`{name}` is a table of the conversation", "choose another name")
         elif name.lower() in seen:
-            yield entry.key.problem(f"`{name}` is a table already", "SQL does not tell capitals from small letters")
+            yield entry.key.problem(
+                f"`{name}` is a table already", "SQL does not tell capitals from small letters"
+            )
         seen.add(name.lower())
         yield from _columns(entry.node)
         yield from _rows(entry.node)
@@ -54,13 +57,21 @@ def read_tables(root: Node) -> dict[str, Table] | None:
 def _as_it_can_be_read(node: Node) -> Table | None:
     columns = node.get("columns")
     names = list(columns.entries()) if columns else []
-    if not names or not all(_NAME.fullmatch(name) for name in names) or len({*map(str.lower, names)}) < len(names):
+    if (
+        not names
+        or not all(_NAME.fullmatch(name) for name in names)
+        or len({*map(str.lower, names)}) < len(names)
+    ):
         return None
     key = node.get("key")
     types: dict[str, Any] = {}
     for name, entry in columns.entries().items() if columns else ():
         kind = entry.node.content
-        known = isinstance(kind, str) and kind in SQL_TYPES and not (kind == "document" and kind in types.values())
+        known = (
+            isinstance(kind, str)
+            and kind in SQL_TYPES
+            and not (kind == "document" and kind in types.values())
+        )
         types[name] = kind if known else "text"
     return Table(columns=types, key=str(key.content) if key and key.content in names else names[0])
 
@@ -72,10 +83,13 @@ def _columns(node: Node) -> Iterator[Problem]:
     for name, entry in names.items():
         if not _NAME.fullmatch(name):
             yield entry.key.problem(
-                f"`{name}` is not a valid name of a column", "write it in letters, digits and `_`, a letter first"
+                f"`{name}` is not a valid name of a column",
+                "write it in letters, digits and `_`, a letter first",
             )
         elif name.lower() in seen:
-            yield entry.key.problem(f"`{name}` is a column already", "SQL does not tell capitals from small letters")
+            yield entry.key.problem(
+                f"`{name}` is a column already", "SQL does not tell capitals from small letters"
+            )
         seen.add(name.lower())
     if key is not None and isinstance(key.content, str) and names and key.content not in names:
         near = did_you_mean(key.content, names)
@@ -101,7 +115,9 @@ def _rows(node: Node) -> Iterator[Problem]:
         elif isinstance(identity.content, str | int):
             if identity.content in seen:
                 first = seen[identity.content].place.line + 1
-                yield identity.place.problem(f"two rows have the key `{identity.content}`", f"the first is on line {first}")
+                yield identity.place.problem(
+                    f"two rows have the key `{identity.content}`", f"the first is on line {first}"
+                )
             seen.setdefault(identity.content, identity)
 
 
@@ -118,13 +134,18 @@ def _file(node: Node, folder: Path) -> Iterator[Problem]:
         return
     if not inside:
         yield file.place.problem(
-            f"`{file.content}` is outside the domain's folder", "copy it there, so that the domain stays whole"
+            f"`{file.content}` is outside the domain's folder",
+            "copy it there, so that the domain stays whole",
         )
     elif not exists:
-        near = did_you_mean(path.name, [found.name for found in path.parent.iterdir()] if path.parent.is_dir() else [])
+        near = did_you_mean(
+            path.name, [found.name for found in path.parent.iterdir()] if path.parent.is_dir() else []
+        )
         yield file.place.problem(f"no file `{path}`", near)
     elif path.suffix not in (".csv", ".json"):
-        yield file.place.problem(f"`{file.content}` is neither CSV nor JSON", "its name ends in .csv or .json")
+        yield file.place.problem(
+            f"`{file.content}` is neither CSV nor JSON", "its name ends in .csv or .json"
+        )
 
 
 def _not_a_table(name: str, node: Node) -> Iterator[Problem]:
@@ -144,7 +165,9 @@ def _not_a_table(name: str, node: Node) -> Iterator[Problem]:
                 connection.execute('DROP INDEX "by"')
             except (sqlite3.Error, sqlite3.Warning) as error:
                 near = did_you_mean(by.content, table.columns)
-                yield by.place.problem(f"an index by `{by.content}`: {error}", near or "give a column, or SQL over columns")
+                yield by.place.problem(
+                    f"an index by `{by.content}`: {error}", near or "give a column, or SQL over columns"
+                )
     except sqlite3.Error as error:
         yield node.place.problem(f"SQLite: {error}")
     finally:

@@ -14,7 +14,9 @@ class SimulatedUser(BaseModel):
 
     goal: str = Field(description="What the user wants, as told to a model that plays the user.")
     opens: str | None = Field(default=None, description="The user's first message; the goal if not given.")
-    knows: dict[str, str] = Field(default_factory=dict, description="What the user tells when asked, by topic.")
+    knows: dict[str, str] = Field(
+        default_factory=dict, description="What the user tells when asked, by topic."
+    )
     lacks: tuple[str, ...] = Field(default=(), description="What the user cannot tell.")
     declines: bool = Field(default=False, description="Says no when asked to confirm, and leaves it at that.")
 
@@ -40,17 +42,20 @@ class TaskTemplate(BaseModel):
     user: SimulatedUser = Field(description="Who asks, for what.")
     reads: tuple[ExpectedCall, ...] = Field(
         default=(),
-        description="What a good agent looks up before it acts, the user's identity first; never required of others.",
+        description="What a good agent looks up before it acts, the user's identity first.",
     )
     actions: tuple[ExpectedCall, ...] = Field(
-        default=(), description="The write actions that the task expects; none where the request must be refused."
+        default=(),
+        description="The write actions that the task expects; none where the request must be refused.",
     )
     ordered: bool = Field(default=False, description="Whether the actions must come in this order.")
     says: tuple[str, ...] = Field(default=(), description="What the agent must communicate, word for word.")
     ends: ExpectedCall | None = Field(
         default=None, description="The call that ends the conversation, such as handing over to a person."
     )
-    answer: str | None = Field(default=None, description="What a good agent replies at the end, beside `says`.")
+    answer: str | None = Field(
+        default=None, description="What a good agent replies at the end, beside `says`."
+    )
 
 
 class UnreliableTask(BaseModel):
@@ -74,10 +79,13 @@ class Fault(BaseModel):
     tool: str | None = Field(default=None, description="Breaks calls of this tool; all tools if not given.")
     argument: str | None = Field(default=None, description="The argument that gets another value.")
     with_: str | None = Field(
-        default=None, alias="with", description="SQL over the true world for that value; the right arguments are `:name`."
+        default=None,
+        alias="with",
+        description="SQL over the true world for that value; the right arguments are `:name`.",
     )
     drop: Dropped | None = Field(
-        default=None, description="What is left out instead: `confirmation`, `authentication`, `reads` or `action`."
+        default=None,
+        description="What is left out instead: `confirmation`, `authentication`, `reads` or `action`.",
     )
     instead: ExpectedCall | None = Field(default=None, description="Another call in its place.")
     repeat: bool = Field(default=False, description="Makes the call a second time.")

@@ -31,7 +31,11 @@ def sandbox(as_json: Callable[[Any], str] = json.dumps) -> SandboxedEnvironment:
             if operator == "**":
                 raise SecurityError("`**` is not for templates")
             for one, other in ((left, right), (right, left)):
-                if isinstance(one, str | list | tuple) and isinstance(other, int) and len(one) * other > LONGEST:
+                if (
+                    isinstance(one, str | list | tuple)
+                    and isinstance(other, int)
+                    and len(one) * other > LONGEST
+                ):
                     raise SecurityError(f"a product of more than {LONGEST:,} characters or items")
             return super().call_binop(context, operator, left, right)
 

@@ -104,7 +104,9 @@ def _unknown_names(text: Text, parsed: nodes.Template, names: list[str], what: s
         uses = [found.lineno for found in parsed.find_all(nodes.Name) if found.name == name]
         has = [name for name in names if name.isidentifier() and name not in ("dict", "namespace")]
         listed = "it has " + ", ".join(has) if has else "no name can be used here"
-        yield text.problem(f"{what} `{name}`", did_you_mean(name, names) or listed, min(uses, default=1), name)
+        yield text.problem(
+            f"{what} `{name}`", did_you_mean(name, names) or listed, min(uses, default=1), name
+        )
 
 
 def _not_for_texts(text: Text, parsed: nodes.Template) -> Iterator[Problem]:
@@ -133,6 +135,8 @@ def _loops(text: Text, node: nodes.Node, depth: int) -> Iterator[Problem]:
     for below in node.iter_child_nodes():
         inside = depth + isinstance(below, nodes.For)
         if isinstance(below, nodes.For) and (inside > DEEPEST_LOOP or below.recursive):
-            yield text.problem(f"loops more than {DEEPEST_LOOP} deep", "let SQL put the rows together", below.lineno)
+            yield text.problem(
+                f"loops more than {DEEPEST_LOOP} deep", "let SQL put the rows together", below.lineno
+            )
         else:
             yield from _loops(text, below, inside)

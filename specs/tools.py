@@ -80,8 +80,8 @@ class Tool(BaseModel):
     )
     reveals: Reveals | None = Field(
         default=None,
-        description="What an observer learns from a result: table to a JSON path into it (`$` is the whole), or to SQL "
-        "statements over `:result` and the arguments.",
+        description="What an observer learns from a result: table to a JSON path into it (`$`: the whole), or "
+        "to SQL statements over `:result` and the arguments.",
     )
 
     @field_validator("parameters", mode="after")

@@ -10,7 +10,9 @@ import typer
 from ...specs import Domain, Problem, check_domain, domain_json_schema, find_domain, in_order
 from .output import AsJson, print_json, print_problems, say
 
-DomainName = Annotated[str, typer.Argument(metavar="DOMAIN", help="A folder, a YAML file or a domain's name.")]
+DomainName = Annotated[
+    str, typer.Argument(metavar="DOMAIN", help="A folder, a YAML file or a domain's name.")
+]
 
 
 def validate(domain: DomainName, as_json: AsJson = False) -> None:

@@ -14,7 +14,9 @@ from .output import say
 
 
 def init(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the new domain, or a path that ends in it.")],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="Name of the new domain, or a path that ends in it.")
+    ],
 ) -> None:
     """Write a small executable domain with comments, to be made your own.
 

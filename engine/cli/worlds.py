@@ -28,10 +28,16 @@ POLICIES = ("gold", "noisy")
 
 def simulate(
     domain: DomainName,
-    policy: Annotated[str, typer.Option("--policy", help="gold: does all right; noisy: gold with faults.")] = "gold",
-    count: Annotated[int | None, typer.Option("--tasks", min=1, help="At most so many tasks; all if not given.")] = None,
+    policy: Annotated[
+        str, typer.Option("--policy", help="gold: does all right; noisy: gold with faults.")
+    ] = "gold",
+    count: Annotated[
+        int | None, typer.Option("--tasks", min=1, help="At most so many tasks; all if not given.")
+    ] = None,
     trials: Annotated[int, typer.Option("--trials", min=1, help="Trials of each task.")] = 1,
-    seed: Annotated[int, typer.Option("--seed", help="Decides the world, the tasks drawn and the episodes.")] = 0,
+    seed: Annotated[
+        int, typer.Option("--seed", help="Decides the world, the tasks drawn and the episodes.")
+    ] = 0,
     scale: Annotated[int, typer.Option("--scale", min=1, help="Size of the generated world.")] = 1,
     fault_rate: Annotated[
         float, typer.Option("--fault-rate", min=0, max=1, help="Chance of a fault in an action, for noisy.")
@@ -52,7 +58,9 @@ def simulate(
         raise UserError(f"unknown policy {policy!r}", f"one of: {', '.join(POLICIES)}")
     spec = load_domain(find_domain(domain))
     if not spec.state or not spec.tasks:
-        raise UserError(f"the domain {spec.name} has no `state` or no `tasks`", "only an executable domain can simulate")
+        raise UserError(
+            f"the domain {spec.name} has no `state` or no `tasks`", "only an executable domain can simulate"
+        )
     rate = fault_rate if policy == "noisy" else 0.0
     image = build(spec, seed=seed, scale=scale)
     added = played = won = 0
@@ -88,7 +96,10 @@ def coverage_(
 
     spec = load_domain(find_domain(domain))
     if not spec.state or not spec.tasks:
-        raise UserError(f"the domain {spec.name} has no `state` or no `tasks`", "only an executable domain has tasks to cover")
+        raise UserError(
+            f"the domain {spec.name} has no `state` or no `tasks`",
+            "only an executable domain has tasks to cover",
+        )
     found = coverage(spec, build(spec), most=most)
     if as_json:
         print_json({"domain": spec.name, **asdict(found), "gaps": found.gaps})
@@ -97,7 +108,11 @@ def coverage_(
 
     for title, columns, rows in (
         ("Tools", ("tool", "calls"), [(name, calls) for name, calls in found.tools.items()]),
-        ("Clauses", ("clause", "actions", "broken"), [(id, n, "judged" if b is None else b) for id, (n, b) in found.clauses.items()]),
+        (
+            "Clauses",
+            ("clause", "actions", "broken"),
+            [(id, n, "judged" if b is None else b) for id, (n, b) in found.clauses.items()],
+        ),
         ("Faults", ("fault", "uses", "noticed"), [(id, *counts) for id, counts in found.faults.items()]),
     ):
         table = Table(title=title, title_justify="left", box=None, pad_edge=False)
@@ -117,7 +132,9 @@ def replay_(
     domain: Annotated[str, typer.Option("--domain", help="The domain's name, folder or YAML file.")],
     state: Annotated[
         list[Path],
-        typer.Option("--state", help="A folder with the benchmark's tables; later ones replace tables of earlier ones."),
+        typer.Option(
+            "--state", help="A folder with the benchmark's tables; later ones replace tables of earlier ones."
+        ),
     ],
     as_json: AsJson = False,
 ) -> None:
@@ -130,7 +147,9 @@ def replay_(
 
     spec = load_domain(find_domain(domain))
     if not spec.state:
-        raise UserError(f"the domain {spec.name} has no `state`", "only an executable domain can replay calls")
+        raise UserError(
+            f"the domain {spec.name} has no `state`", "only an executable domain can replay calls"
+        )
     image = build(spec, directories=state)
     found = replay(spec, image, read_files(files, spec.name))
     if as_json:
@@ -152,6 +171,8 @@ def replay_(
         f"{found.rewards_agree} of {found.evaluated} rewards agree."
     )
     for case in found.disagreements[:SHOWN]:
-        say(f"task {case['task_id']}, trial {case['trial']}: recorded {case['recorded']}, derived {case['derived']}")
+        say(
+            f"task {case['task_id']}, trial {case['trial']}: recorded {case['recorded']}, derived {case['derived']}"
+        )
     for task, reason in found.quarantined.items():
         say(f"task {task} is unreliable: {reason}")

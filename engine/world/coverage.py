@@ -17,8 +17,9 @@ from .watch import watch
 class Coverage:
     """Counts over the played tasks.
 
-    `tools`: calls by the good agent. `clauses`: actions of the good agent that the clause governs, and those in which
-    a fault breaks it (None for a clause that a model judges). `faults`: uses, and those that were noticed.
+    `tools`: calls by the good agent. `clauses`: actions of the good agent that the clause governs, and
+    actions in faulty episodes that break it (None for a clause that a model judges). `faults`: uses, and
+    those that were noticed.
     """
 
     tasks: int = 0
@@ -32,7 +33,9 @@ class Coverage:
         return {
             "tools": [name for name, calls in self.tools.items() if not calls],
             "clauses": [id for id, (governed, _) in self.clauses.items() if not governed],
-            "never_broken": [id for id, (governed, broken) in self.clauses.items() if governed and broken == 0],
+            "never_broken": [
+                id for id, (governed, broken) in self.clauses.items() if governed and broken == 0
+            ],
             "faults": [id for id, (planted, _) in self.faults.items() if not planted],
             "unnoticed": [id for id, (planted, seen) in self.faults.items() if planted and not seen],
         }
@@ -58,7 +61,9 @@ def coverage(domain: Domain, image: Image, *, most: int = 20) -> Coverage:
         for _, episode in planted:
             seen += noticed(domain, image, episode, unsure)
             for action in watch(domain, image, episode):
-                broken.update({one.clause for one in (*action.known, *action.true) if one.verdict == "violated"})
+                broken.update(
+                    {one.clause for one in (*action.known, *action.true) if one.verdict == "violated"}
+                )
         found.faults[fault.id] = (len(planted), seen)
     for clause in domain.policies:
         breaks = broken[clause.id] if clause.violated_when is not None else None

@@ -46,9 +46,9 @@ class Image:
 def build(domain: Domain, *, seed: int = 0, scale: int = 1, directories: Sequence[Path] = ()) -> Image:
     """Build the world of a domain.
 
-    `directories` hold tables of a benchmark (JSON or CSV, one file a table), a later one replacing those of earlier
-    ones; tables that no directory holds are empty then. Otherwise rows come from the domain itself. The same seed
-    and scale give the same world. Raises `UserError` where a table cannot be filled.
+    `directories` hold tables of a benchmark (JSON or CSV, one file a table), a later one replacing those of
+    earlier ones; tables that no directory holds are empty then. Otherwise rows come from the domain
+    itself. The same seed and scale give the same world. Raises `UserError` where a table cannot be filled.
     """
     connection = sqlite3.connect(":memory:", isolation_level=None)
     given = {path.stem: path for folder in directories for path in _table_files(folder)}
@@ -133,11 +133,13 @@ def _read(path: Path, table: Table) -> Iterator[list[Any]]:
         raise UserError(f"{path}: not JSON: {error}") from None
     pairs = content.items() if isinstance(content, dict) else ((None, record) for record in content)
     for key, record in pairs:
-        yield record_values(table, record if isinstance(record, dict) else {table.document or "": record}, key)
+        yield record_values(
+            table, record if isinstance(record, dict) else {table.document or "": record}, key
+        )
 
 
 def _interrupt_after(connection: Any, seconds: float, done: threading.Event) -> None:
-    """Stop a query that takes too long. What the machine does beside it hardly counts, or a busy one would fail."""
+    """Stop a query that takes too long. Other load hardly counts, or a busy one would fail."""
     end, latest = time.process_time() + seconds, time.monotonic() + BUSY * seconds
     while not done.wait(0.02):
         if time.process_time() > end or time.monotonic() > latest:
@@ -162,7 +164,9 @@ class _Generator:
             memory = min(GENERATE_MEGABYTES * self.scale, 16 * GENERATE_MEGABYTES)
             config = {"enable_external_access": False, "threads": 1, "memory_limit": f"{memory}MB"}
             self._duckdb = duckdb.connect(":memory:", config=config)
-            self._duckdb.execute(f"CREATE MACRO seed() AS {int(self.seed)}; CREATE MACRO scale() AS {int(self.scale)};")
+            self._duckdb.execute(
+                f"CREATE MACRO seed() AS {int(self.seed)}; CREATE MACRO scale() AS {int(self.scale)};"
+            )
             self._duckdb.execute(_MACROS)
             self._duckdb.execute("SET lock_configuration = true")
         return self._duckdb
@@ -194,7 +198,9 @@ class _Generator:
             raise self._wrong(name, f"yields no column `{table.key}`, which is the key")
         unknown = [] if table.document else [column for column in names if column not in table.columns]
         if unknown:
-            raise self._wrong(name, f"yields a column `{unknown[0]}` that the table does not have", unknown[0])
+            raise self._wrong(
+                name, f"yields a column `{unknown[0]}` that the table does not have", unknown[0]
+            )
         for row in found:
             yield record_values(table, dict(zip(names, row, strict=True)))
 

@@ -1,7 +1,7 @@
 """Does a domain's world hold together? What `castline validate` does beside the loader's checks.
 
-Every task is played by the gold agent and watched from both worlds; every fault is planted and must be found wrong
-by something that is not told about it.
+Every task is played by the gold agent and watched from both worlds; every fault is planted and must be found
+wrong by something that is not told about it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ class _Found:
     domain: Domain
     problems: dict[tuple[Any, ...], Problem] = field(default_factory=dict)
 
-    def add(self, kind: tuple[Any, ...], path: tuple[str | int, ...], *said: str | None, severity: Any = "error") -> None:
+    def add(
+        self, kind: tuple[Any, ...], path: tuple[str | int, ...], *said: str | None, severity: Any = "error"
+    ) -> None:
         if kind not in self.problems:
             self.problems[kind] = self.domain.problem(path, *said, severity=severity)  # type: ignore[arg-type]
 
@@ -77,11 +79,13 @@ def _played(found: _Found, image: Image) -> Iterator[tuple[int, Task]]:
         try:
             chosen = list(tasks(found.domain, image, template=number, most=TASKS_OF_A_TEMPLATE))
         except SpecErrors as errors:
-            found.problems |= {("tasks", number): problem for problem in errors.problems}
+            found.problems[("tasks", number)] = errors.problems[0]
             continue
         if not chosen:
             where = ("tasks", number, "for_each")
-            found.add(("none", number), where, "this yields no row, so there is no such task", severity="warning")
+            found.add(
+                ("none", number), where, "this yields no row, so there is no such task", severity="warning"
+            )
         yield from ((number, task) for task in chosen)
 
 
@@ -110,7 +114,9 @@ def _result(found: _Found, number: int, task: Task, action: Watched) -> None:
     if action.result is None or action.result.ok:
         return
     template = found.domain.tasks[number]
-    text = f"{task.task_id}: a good agent's `{action.tool}` fails ({action.result.status}): {action.result.text}"
+    text = (
+        f"{task.task_id}: a good agent's `{action.tool}` fails ({action.result.status}): {action.result.text}"
+    )
     found.add(("result", number, action.tool), _place(template, number, action.tool), text)
 
 
@@ -136,11 +142,11 @@ def _clauses(
                 text = f"`{finding.clause}` cannot be checked in the {world} world: {finding.problem}"
                 found.add(("check", finding.clause), clause, text, f"before {what} of {task.task_id}")
             elif finding.verdict == "violated":
-                text = f"{task.task_id}: a good agent breaks `{finding.clause}` with {what} (in the {world} world)"
+                text = f"{task.task_id}: a good agent breaks `{finding.clause}` with {what} ({world} world)"
                 found.add(("violated", number, finding.clause), place, text, "mend the task or the clause")
             elif finding.verdict == "unknown":
                 unsure.add((finding.clause, action.tool))
-                text = f"{task.task_id}: before {what} a good agent cannot know whether `{finding.clause}` is kept"
+                text = f"{task.task_id}: a good agent cannot know whether {what} keeps `{finding.clause}`"
                 hint = "add what it should look up to `reads`, or mend `reveals` or `needs`"
                 found.add(("unknown", number, finding.clause), place, text, hint, severity="warning")
 
@@ -153,24 +159,38 @@ def _revealed(found: _Found, task: Task, action: Watched) -> None:
         where = f"`{cell.table}.{cell.column}` of {cell.key}"
         known, true = f"{cell.known!r:.80}", f"{cell.true!r:.80}"
         if cell.fresh:
-            text = f"after `{action.tool}` in {task.task_id}, {where} is known as {known}, which in truth is {true}"
-            found.add(("revealed", action.tool, cell.table, cell.column), place, text, "mend `reveals` or the result")
+            text = f"after `{action.tool}` in {task.task_id} {where} is known as {known}, in truth {true}"
+            found.add(
+                ("revealed", action.tool, cell.table, cell.column),
+                place,
+                text,
+                "mend `reveals` or the result",
+            )
         else:
             text = f"`{action.tool}` changes {where} from {known} to {true}, and nobody learns it"
             hint = "fine where an agent could not know; otherwise let `reveals` say so"
             found.add(("stale", action.tool, cell.table), place, text, hint, severity="warning")
 
 
-def uses(domain: Domain, image: Image, fault: Fault, chosen: Iterable[Task], most: int) -> list[tuple[Task, Any]]:
+def uses(
+    domain: Domain, image: Image, fault: Fault, chosen: Iterable[Task], most: int
+) -> list[tuple[Task, Any]]:
     """At most `most` (task, episode) in which the fault alone is planted."""
     alone = domain.model_copy(update={"faults": (fault,)})
-    fitting = (task for task in chosen if fault.tool is None or any(c.tool == fault.tool for c in task.actions))
+    fitting = (
+        task for task in chosen if fault.tool is None or any(c.tool == fault.tool for c in task.actions)
+    )
     played = ((task, play(alone, image, task, fault_rate=1.0)) for task in fitting)
     return list(itertools.islice(((t, e) for t, e in played if e.outcome.checks), most))
 
 
 def _fault(
-    found: _Found, image: Image, number: int, fault: Fault, chosen: list[Task], unsure: set[tuple[str, str | None]]
+    found: _Found,
+    image: Image,
+    number: int,
+    fault: Fault,
+    chosen: list[Task],
+    unsure: set[tuple[str, str | None]],
 ) -> None:
     domain, place = found.domain, ("faults", number)
     try:
@@ -180,12 +200,15 @@ def _fault(
         found.add(("fault", number), place, f"the fault `{fault.id}` cannot be made: {_text(error)}")
         return
     if not planted:
-        text, hint = f"no task has a place for the fault `{fault.id}`", "add a task whose actions it can break"
+        text, hint = (
+            f"no task has a place for the fault `{fault.id}`",
+            "add a task whose actions it can break",
+        )
         found.add(("fault", number), place, text, hint, severity="warning")
     elif len(missed) > (1 - FOUND) * len(planted):
         none = len(missed) == len(planted)
         text = f"the fault `{fault.id}` is not found wrong in {len(missed)} of {len(planted)} uses, as in "
-        hint = "it must trip a guard, break the schema or a clause with `violated_when`, or change how the task ends"
+        hint = "it must trip a guard, break the schema or a clause in SQL, or change how the task ends"
         severity = "error" if none else "warning"
         found.add(("fault", number), place, text + missed[0].task_id, hint, severity=severity)
 

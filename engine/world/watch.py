@@ -1,5 +1,5 @@
-"""A finished episode seen from both worlds: what the executable clauses say before each action, and whether what
-was revealed is true."""
+"""A finished episode seen from both worlds: what the executable clauses say before each action, and whether
+what was revealed is true."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .values import as_json, same
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
-    """A cell of the known world that is not so. `fresh`: the call itself revealed it; otherwise it was true once."""
+    """A cell of the known world that is not so. `fresh`: this call revealed it; else it was true once."""
 
     table: str
     key: Any
@@ -101,7 +101,9 @@ def mismatches(known: KnownWorld, environment: Environment, step: int) -> Iterat
     for (table, row), cells in by_row.items():
         key = known.domain.state[table].key
         names = ", ".join(f'"{column}"' for column in [key, *(column for column, _ in cells)])
-        seen = known.world.connection.execute(f'SELECT {names} FROM "{table}" WHERE rowid = ?', (row,)).fetchone()
+        seen = known.world.connection.execute(
+            f'SELECT {names} FROM "{table}" WHERE rowid = ?', (row,)
+        ).fetchone()
         if seen is None:
             continue
         query = f'SELECT {names} FROM "{table}" WHERE "{key}" = ?'

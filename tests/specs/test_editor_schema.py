@@ -38,7 +38,12 @@ DOMAIN = {
     ],
     "policies": [
         {"id": "a.b", "text": "A.", "tools": ["get", "reply"], "effects": ["write"], "severity": "minor"},
-        {"id": "b", "text": "B.", "needs": "SELECT 1 FROM loans", "violated_when": "SELECT 1 WHERE :id = 'x'"},
+        {
+            "id": "b",
+            "text": "B.",
+            "needs": "SELECT 1 FROM loans",
+            "violated_when": "SELECT 1 WHERE :id = 'x'",
+        },
     ],
     "observability": {
         "roles": {"critic": {"sees": ["messages"]}},

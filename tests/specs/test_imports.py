@@ -19,7 +19,8 @@ def test_importing_specs_loads_nothing_heavy():
 
 def test_checking_a_domain_loads_what_checks_schemas_and_no_more(tmp_path):
     (tmp_path / "domain.yaml").write_text(
-        "castline: 1\nname: x\ntools: [{name: a, description: A., effect: read, parameters: {b: {type: string}}}]"
+        "castline: 1\nname: x\n"
+        "tools: [{name: a, description: A., effect: read, parameters: {b: {type: string}}}]"
     )
     code = f"from castline.specs import load_domain\nload_domain({str(tmp_path)!r})"
     assert modules_after(code) & set(HEAVY) == {"jsonschema_rs"}

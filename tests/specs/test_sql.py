@@ -35,4 +35,7 @@ def test_captures_gives_an_empty_list_for_a_text_without_a_match_and_null_for_nu
 
 def test_the_matches_are_rows_for_json_each(world):
     sql = r"SELECT value ->> 1 AS name, value ->> 2 AS age FROM json_each(captures('(\w+)=(\d+)', :text))"
-    assert world.all(sql, {"text": "ada=36, eve=7"}) == [{"name": "ada", "age": "36"}, {"name": "eve", "age": "7"}]
+    assert world.all(sql, {"text": "ada=36, eve=7"}) == [
+        {"name": "ada", "age": "36"},
+        {"name": "eve", "age": "7"},
+    ]

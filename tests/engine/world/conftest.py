@@ -106,7 +106,8 @@ state:
     columns: {sku: text, pieces: integer}
     generate: |
       SELECT sku, draw(10, 'pieces', sku) + 1 AS pieces
-      FROM (SELECT DISTINCT sku FROM orders UNION ALL SELECT 'extra' || n FROM range(scale()) r(n)) ORDER BY sku
+      FROM (SELECT DISTINCT sku FROM orders UNION ALL SELECT 'extra' || n FROM range(scale()) r(n))
+      ORDER BY sku
   reservations:
     key: sku
     columns: {sku: text, pieces: integer}
@@ -149,7 +150,9 @@ faults:
 def shop_folder(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("shop")
     (folder / "domain.yaml").write_text(SHOP, encoding="utf-8")
-    (folder / "users.csv").write_text("user_id,email\nu1,ada@example.org\nu2,ben@example.org\n", encoding="utf-8")
+    (folder / "users.csv").write_text(
+        "user_id,email\nu1,ada@example.org\nu2,ben@example.org\n", encoding="utf-8"
+    )
     return folder
 
 

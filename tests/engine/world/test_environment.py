@@ -13,7 +13,9 @@ def environment(shop, image):
 
 
 def pieces(environment: Environment, sku: str) -> int:
-    return environment.world.connection.execute("SELECT pieces FROM stock WHERE sku = ?", (sku,)).fetchone()[0]
+    return environment.world.connection.execute("SELECT pieces FROM stock WHERE sku = ?", (sku,)).fetchone()[
+        0
+    ]
 
 
 def test_a_call_gives_text_or_json_as_its_result(environment):
@@ -63,8 +65,16 @@ LOOP = "WITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM r)"
     "simulate",
     [
         {"effects": (f"{LOOP} INSERT INTO reservations SELECT i, i FROM r",)},
-        {"effects": ("UPDATE stock SET pieces = 0", f"{LOOP} DELETE FROM stock WHERE sku IN (SELECT i FROM r)")},
-        {"effects": ("UPDATE stock SET pieces = 0",), "returns": f"{LOOP} SELECT i AS sku, i AS pieces FROM r"},
+        {
+            "effects": (
+                "UPDATE stock SET pieces = 0",
+                f"{LOOP} DELETE FROM stock WHERE sku IN (SELECT i FROM r)",
+            )
+        },
+        {
+            "effects": ("UPDATE stock SET pieces = 0",),
+            "returns": f"{LOOP} SELECT i AS sku, i AS pieces FROM r",
+        },
         {"effects": ("UPDATE stock SET pieces = 0",), "text": "{{ rows[0].sku + 1 }}"},
     ],
 )
@@ -103,10 +113,13 @@ def test_the_hash_is_of_the_state_and_not_of_its_history_or_spelling(shop, image
         other.step("cancel_order", {"order_id": number, "reason": "late"})
         other.step("get_order", {"order_id": "O9"})
     assert one.hash() == other.hash()
-    spelled = '{"reason":"late",  "status":"cancelled","price":4.50000000001,"sku":"cup","user_id":"u1","order_id":"O1"}'
+    spelled = '{"reason":"late",  "status":"cancelled","price":4.50000000001,"sku":"cup"'
+    spelled += ',"user_id":"u1","order_id":"O1"}'
     other.world.connection.execute("UPDATE orders SET body = ? WHERE order_id = 'O1'", (spelled,))
     assert one.hash() == other.hash()
-    other.world.connection.execute("UPDATE orders SET body = json_set(body, '$.price', 4.6) WHERE order_id = 'O1'")
+    other.world.connection.execute(
+        "UPDATE orders SET body = json_set(body, '$.price', 4.6) WHERE order_id = 'O1'"
+    )
     assert one.hash() != other.hash()
 
 

@@ -25,7 +25,9 @@ def test_a_template_gives_a_task_for_each_row_with_an_id_of_its_own(shop, image)
     assert made[0].scenario == "You want to cancel order O1. Your address: ada@example.org."
     assert made[0].says == ("4.5",)
     # Nothing but the row decides the id: neither the other rows nor the order.
-    backwards = template(shop, for_each=shop.tasks[0].for_each.replace("ORDER BY order_id", "ORDER BY order_id DESC"))
+    backwards = template(
+        shop, for_each=shop.tasks[0].for_each.replace("ORDER BY order_id", "ORDER BY order_id DESC")
+    )
     assert ids(backwards, image) == ids(template(shop), image)[::-1]
 
 
@@ -40,8 +42,18 @@ def test_limit_takes_the_first_and_sample_draws_by_the_seed(shop, image):
 
 
 def test_a_text_that_is_one_expression_keeps_its_type(shop, image):
-    action = shop.tasks[0].actions[0].model_copy(
-        update={"arguments": {"a": "{{ number | fromjson }}", "b": " {{ price }} ", "c": ["{{ price }} EUR", 1, None]}}
+    action = (
+        shop.tasks[0]
+        .actions[0]
+        .model_copy(
+            update={
+                "arguments": {
+                    "a": "{{ number | fromjson }}",
+                    "b": " {{ price }} ",
+                    "c": ["{{ price }} EUR", 1, None],
+                }
+            }
+        )
     )
     (task, *_) = tasks(template(shop, actions=(action,)), image)
     assert task.actions[0].arguments == {"a": 4.5, "b": 4.5, "c": ["4.5 EUR", 1, None]}
@@ -54,7 +66,9 @@ def test_a_good_agent_gets_reward_1_and_no_check_objects(shop, image):
             assert (episode.reward, episode.outcome.checks) == (1.0, None)
             seen = watch(shop, image, episode)
             assert all(action.result.ok for action in seen if action.result)
-            assert {finding.verdict for action in seen for finding in (*action.known, *action.true)} <= {"kept"}
+            assert {finding.verdict for action in seen for finding in (*action.known, *action.true)} <= {
+                "kept"
+            }
     assert seen
 
 
@@ -68,7 +82,9 @@ def test_a_user_who_declines_is_left_alone(shop, image):
 def test_an_episode_is_the_same_each_time_and_trials_differ(shop, image):
     task = next(tasks(shop, image))
     assert play(shop, image, task) == play(shop, image, task)
-    texts = {json.dumps([m.content for m in play(shop, image, task, trial=trial).messages]) for trial in range(8)}
+    texts = {
+        json.dumps([m.content for m in play(shop, image, task, trial=trial).messages]) for trial in range(8)
+    }
     assert len(texts) > 1
 
 
@@ -103,7 +119,9 @@ def test_noise_comes_at_its_rate(shop, image):
 
 
 def test_replaying_an_episode_gives_its_results_and_its_reward(shop, image):
-    episodes = [play(shop, image, task, trial=n, fault_rate=0.5) for task in tasks(shop, image) for n in range(4)]
+    episodes = [
+        play(shop, image, task, trial=n, fault_rate=0.5) for task in tasks(shop, image) for n in range(4)
+    ]
     found = replay(shop, image, episodes)
     assert (found.matched, found.rewards_agree, found.evaluated) == (found.calls, found.runs, 16)
     assert found.differences == [] and found.disagreements == [] and found.quarantined == {}
@@ -111,14 +129,22 @@ def test_replaying_an_episode_gives_its_results_and_its_reward(shop, image):
 
 def test_a_replay_says_where_a_recorded_result_is_another(shop, image):
     episode = play(shop, image, next(tasks(shop, image)))
-    step = next(n for n, message in enumerate(episode.messages) if message.answers and '"O1"' in message.content)
+    step = next(
+        n for n, message in enumerate(episode.messages) if message.answers and '"O1"' in message.content
+    )
     changed = [
-        message.model_copy(update={"content": '{"order_id": "O1", "status": "lost"}'}) if n == step else message
+        message.model_copy(update={"content": '{"order_id": "O1", "status": "lost"}'})
+        if n == step
+        else message
         for n, message in enumerate(episode.messages)
     ]
     found = replay(shop, image, [episode.model_copy(update={"messages": tuple(changed), "reward": 0.0})])
     (difference,) = found.differences
-    assert (difference.tool, difference.arguments, difference.first) == ("get_order", {"order_id": "O1"}, True)
+    assert (difference.tool, difference.arguments, difference.first) == (
+        "get_order",
+        {"order_id": "O1"},
+        True,
+    )
     assert difference.step == episode.messages[step].answers[0]
     assert (found.calls - found.matched, found.rewards_agree) == (1, 0)
     assert found.disagreements[0]["derived"] == 1.0
@@ -147,21 +173,57 @@ def test_a_world_that_holds_together_has_no_problems(shop_folder, tmp_path):
 @pytest.mark.parametrize(
     ("old", "new", "says", "at"),
     [
-        ("WHERE status = 'open' ORDER", "WHERE status <> 'x' ORDER", "fails (guard): Error: order O2 is sent", "cancel_order"),
+        (
+            "WHERE status = 'open' ORDER",
+            "WHERE status <> 'x' ORDER",
+            "fails (guard): Error: order O2 is sent",
+            "cancel_order",
+        ),
         ("status <> 'open'\n", "status = 'open'\n", "a good agent breaks `cancel.open`", "cancel_order"),
-        ("SELECT status IS NOT NULL FROM", "SELECT 0 FROM", "cannot know whether `cancel.open`", "cancel_order"),
-        ("violated_when: SELECT 1 WHERE NOT", "violated_when: SELECT json('x') WHERE", "cannot be checked", "found.first"),
-        ("violated_when: SELECT 1 WHERE NOT", "violated_when: SELECT 1 WHERE 0 AND", "`unidentified` is not found", "unid"),
+        (
+            "SELECT status IS NOT NULL FROM",
+            "SELECT 0 FROM",
+            "cannot know whether `cancel_order` keeps `cancel.open`",
+            "cancel_order",
+        ),
+        (
+            "violated_when: SELECT 1 WHERE NOT",
+            "violated_when: SELECT json('x') WHERE",
+            "cannot be checked",
+            "found.first",
+        ),
+        (
+            "violated_when: SELECT 1 WHERE NOT",
+            "violated_when: SELECT 1 WHERE 0 AND",
+            "`unidentified` is not found",
+            "unid",
+        ),
         (
             "returns: SELECT body FROM orders WHERE order_id = :order_id\n    reveals",
-            "returns: SELECT json_set(body, '$.price', 1) FROM orders WHERE order_id = :order_id\n    reveals",
+            "returns: SELECT json_set(body, '$.price', 1) FROM orders WHERE order_id = :order_id"
+            "\n    reveals",
             "is known as",
             "reveals: {orders",
         ),
-        ('says: ["{{ price }}"]', 'says: ["{{ price }}"]\n    ends: {tool: get_stock}', "gets no reward", "- id: cancel"),
+        (
+            'says: ["{{ price }}"]',
+            'says: ["{{ price }}"]\n    ends: {tool: get_stock}',
+            "gets no reward",
+            "- id: cancel",
+        ),
         ("WHERE order_id = 'O1'\n    user", "WHERE order_id = 'O9'\n    user", "yields no row", "for_each"),
-        ("draw(10, 'pieces', sku) + 1", "CAST(random() * 1e9 AS BIGINT)", "another one each time", "generate"),
-        ("goal: You want to cancel order {{ order_id }}.", "goal: '{{ price.cents.more }}'", "cannot be made", "goal"),
+        (
+            "draw(10, 'pieces', sku) + 1",
+            "CAST(random() * 1e9 AS BIGINT)",
+            "another one each time",
+            "generate",
+        ),
+        (
+            "goal: You want to cancel order {{ order_id }}.",
+            "goal: '{{ price.cents.more }}'",
+            "cannot be made",
+            "goal",
+        ),
     ],
 )
 def test_what_does_not_hold_together_is_said_at_its_place(shop_folder, tmp_path, old, new, says, at):

@@ -21,8 +21,12 @@ def test_rows_come_from_a_file_from_the_domain_and_from_a_generator(image):
 
 
 def test_columns_beside_a_document_are_read_out_of_it(image):
-    assert rows(image, "SELECT sku, status, body ->> 'price' FROM orders WHERE order_id = 'O2'") == [("jug", "sent", 9.0)]
-    assert rows(image, "SELECT name FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL") == [("orders_0",)]
+    assert rows(image, "SELECT sku, status, body ->> 'price' FROM orders WHERE order_id = 'O2'") == [
+        ("jug", "sent", 9.0)
+    ]
+    assert rows(image, "SELECT name FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL") == [
+        ("orders_0",)
+    ]
 
 
 def test_seed_and_scale_decide_what_is_generated(shop, image):
@@ -51,7 +55,9 @@ def test_tables_of_a_benchmark_replace_the_domains_own(shop, tmp_path):
 
 def test_objects_by_key_need_not_repeat_it(shop, tmp_path):
     (tmp_path / "orders.json").write_text(json.dumps({"O9": {"status": "open"}}))
-    assert rows(build(shop, directories=[tmp_path]), "SELECT order_id, status FROM orders") == [("O9", "open")]
+    assert rows(build(shop, directories=[tmp_path]), "SELECT order_id, status FROM orders") == [
+        ("O9", "open")
+    ]
 
 
 def test_a_missing_folder_and_a_broken_file_are_named(shop, tmp_path):

@@ -29,24 +29,35 @@ def see(known: KnownWorld, environment: Environment, step: int, tool: str, argum
 
 def test_nothing_is_known_at_first(known):
     assert rows(known, "SELECT * FROM orders") == []
-    assert verdicts(check_known(known, "cancel_order", CANCEL)) == {"cancel.open": "unknown", "found.first": "violated"}
+    assert verdicts(check_known(known, "cancel_order", CANCEL)) == {
+        "cancel.open": "unknown",
+        "found.first": "violated",
+    }
 
 
 def test_a_path_reveals_objects_and_later_results_replace_their_fields(known):
-    known.see_result(3, "get_order", {}, '{"order_id": "O1", "status": "open", "items": {"a": 1}, "by": "u1"}', False)
-    known.see_result(5, "get_order", {}, '{"order_id": "O1", "status": "cancelled", "items": {"b": 2}}', False)
+    known.see_result(
+        3, "get_order", {}, '{"order_id": "O1", "status": "open", "items": {"a": 1}, "by": "u1"}', False
+    )
+    known.see_result(
+        5, "get_order", {}, '{"order_id": "O1", "status": "cancelled", "items": {"b": 2}}', False
+    )
     known.see_result(7, "get_order", {}, "Error: no order O7", True)
     known.see_result(8, "get_order", {}, "not what was expected", False)
-    assert rows(known, "SELECT order_id, status, body ->> '$.by', body ->> '$.items.a', body ->> '$.items.b' FROM orders") == [
-        ("O1", "cancelled", "u1", None, 2)
-    ]
+    assert rows(
+        known,
+        "SELECT order_id, status, body ->> '$.by', body ->> '$.items.a', body ->> '$.items.b' FROM orders",
+    ) == [("O1", "cancelled", "u1", None, 2)]
     assert len(rows(known, "SELECT * FROM calls")) == 4
 
 
 def test_sql_reveals_what_stands_in_text(known, shop, image):
     environment = Environment(shop, image)
     see(known, environment, 3, "get_stock", {})
-    assert rows(known, "SELECT * FROM stock") == environment.world.connection.execute("SELECT * FROM stock").fetchall()
+    assert (
+        rows(known, "SELECT * FROM stock")
+        == environment.world.connection.execute("SELECT * FROM stock").fetchall()
+    )
     environment.close()
 
 
@@ -72,7 +83,10 @@ def test_the_worlds_may_disagree(known, shop, image):
     see(known, environment, 4, "get_order", {"order_id": "O1"})
     environment.step("cancel_order", CANCEL)
     # Somebody else cancelled it: what is visible says that it is open.
-    assert verdicts(check_known(known, "cancel_order", CANCEL)) == {"cancel.open": "kept", "found.first": "kept"}
+    assert verdicts(check_known(known, "cancel_order", CANCEL)) == {
+        "cancel.open": "kept",
+        "found.first": "kept",
+    }
     true = check_true(environment.world, shop, "cancel_order", CANCEL)
     assert verdicts(true) == {"cancel.open": "violated", "found.first": "kept"}
     see(known, environment, 6, "get_order", {"order_id": "O1"})
@@ -83,7 +97,9 @@ def test_the_worlds_may_disagree(known, shop, image):
 def test_an_argument_that_is_not_given_is_null(known, shop, image):
     environment = Environment(shop, image)
     see(known, environment, 2, "get_stock", {})
-    assert verdicts(check_known(known, "reserve", {"sku": "cup", "pieces": 99})) == {"stock.enough": "violated"}
+    assert verdicts(check_known(known, "reserve", {"sku": "cup", "pieces": 99})) == {
+        "stock.enough": "violated"
+    }
     assert verdicts(check_known(known, "reserve", {"sku": "cup"})) == {"stock.enough": "kept"}
     assert check_known(known, None, {}) == []
     environment.close()

@@ -36,7 +36,11 @@ def test_a_new_domain_is_valid_and_can_be_simulated_at_once(folder):
 
 def test_the_commands_work_on_it(folder):
     runner = CliRunner()
-    for arguments in (["init", "desk"], ["validate", "desk"], ["simulate", "desk", "--trials", "2", "--json"]):
+    for arguments in (
+        ["init", "desk"],
+        ["validate", "desk"],
+        ["simulate", "desk", "--trials", "2", "--json"],
+    ):
         result = runner.invoke(app, arguments)
         assert result.exit_code == 0, result.output
     assert json.loads(result.stdout)["reward_1"] == 8
@@ -80,4 +84,7 @@ def test_coverage_names_what_no_task_exercises(shop, image):
     assert found.gaps["faults"] == found.gaps["unnoticed"] == []
     fault = shop.faults[0].model_copy(update={"id": "never", "tool": "reserve"})
     assert coverage(shop.model_copy(update={"faults": (fault,)}), image).gaps["faults"] == ["never"]
-    assert "found.first" in coverage(shop.model_copy(update={"faults": shop.faults[:1]}), image).gaps["never_broken"]
+    assert (
+        "found.first"
+        in coverage(shop.model_copy(update={"faults": shop.faults[:1]}), image).gaps["never_broken"]
+    )
