@@ -33,7 +33,7 @@ class Table(BaseModel):
     key: str = Field(description="The column that identifies a row.")
     index: tuple[str, ...] = Field(
         default=(),
-        description="What look-ups go by, beside the key: columns, or SQL such as `lower(email)`, as written there.",
+        description="What look-ups go by, beside the key: columns, or SQL over them such as `lower(email)`.",
     )
     file: str | None = Field(
         default=None, description="CSV, or JSON (a list of objects, or objects by key), beside the domain."

@@ -80,7 +80,7 @@ class Tool(BaseModel):
     )
     reveals: Reveals | None = Field(
         default=None,
-        description="What an observer learns from a result: table to a JSON path into it (`$`: the whole), or "
+        description="What an observer learns from a result: table to a JSON path (`$` is the whole), or "
         "to SQL statements over `:result` and the arguments.",
     )
 
