@@ -1,8 +1,8 @@
 """Scripted episodes: a good agent, or one that makes declared faults, with a scripted user.
 
-The gold agent performs a task's expected actions as a good agent would: it asks who the user is, reads, says what it
-will do and waits for a yes. The noisy agent is the gold one with faults at a given rate; each fault is recorded beside
-the trajectory, so that the truth is known.
+The gold agent performs a task's expected actions as a good agent would: it asks who the user is, reads, says
+what it will do and waits for a yes; what only the user can do, it asks them to do. The noisy agent is the gold
+one with faults at a given rate; each fault is recorded beside the trajectory, so that the truth is known.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from ...specs import Domain
 from ...specs.tasks import Fault
 from ..hashing import key
 from ..trajectories import Message, Outcome, ToolCall, Trajectory
+from ..trajectories.trajectory import Actor
 from .environment import Environment, StepResult, clock_values, names, render, sql_values
 from .image import Image
 from .tasks import Call, Task, filled
@@ -30,6 +31,12 @@ _ASKS = (
     "Of course. To find your record I need your {topics}.",
 )
 _TELLS = ("Sure, {facts}.", "Yes: {facts}.", "Here you go: {facts}.")
+_LACKS = ("I do not know my {topics}.", "I am sorry, I do not have my {topics}.")
+_REQUESTS = (
+    "Could you do something for me, please: {action}. What do you see then?",
+    "This one is in your hands. Please {action}, and tell me what you see.",
+)
+_SEES = ("I have done that. It says: {result}", "Done. What I see: {result}", "Okay, now there is: {result}")
 _PROPOSES = (
     "I will do the following: {action}. Do you confirm (yes/no)?",
     "Here is what I am about to do: {action}. Shall I go ahead (yes/no)?",
@@ -44,7 +51,10 @@ _THANKS = ("Thank you, that was all. " + STOP, "Great, thanks! " + STOP, "That's
 
 @dataclass(slots=True)
 class Planted:
-    """A fault in an episode: the action at (step, call) is wrong by construction. `call` None: what is missing."""
+    """A fault in an episode: the action at (step, call) is wrong by construction.
+
+    `call` None: something is missing there.
+    """
 
     fault: str
     error: str
@@ -71,13 +81,13 @@ class Episode:
     def choose(self, texts: Sequence[str], **names: str) -> str:
         return self.chance.choice(texts).format(**names)
 
-    def call(self, call: Call) -> StepResult:
+    def call(self, call: Call, actor: Actor = "agent") -> StepResult:
         step = len(self.messages)
         raw = as_json(call.arguments)
         made = ToolCall(id=f"call_{step}", name=call.tool, arguments=call.arguments, raw=raw)
-        self.messages.append(Message(role="assistant", calls=(made,)))
+        self.messages.append(Message(role="user" if actor == "user" else "assistant", calls=(made,)))
         result = self.environment.step(call.tool, call.arguments)
-        self.messages.append(Message(role="tool", content=result.text, answers=(step, 0), actor="agent"))
+        self.messages.append(Message(role="tool", content=result.text, answers=(step, 0), actor=actor))
         self.results.append(result)
         return result
 
@@ -91,8 +101,10 @@ def system_text(domain: Domain) -> str:
 def play(
     domain: Domain, image: Image, task: Task, *, trial: int = 0, seed: int = 0, fault_rate: float = 0.0
 ) -> Trajectory:
-    """One scripted episode as a trajectory with its outcome. `fault_rate` is the chance that an expected action, or
-    the end, is spoilt by one of the domain's faults that fit it."""
+    """One scripted episode as a trajectory with its outcome.
+
+    `fault_rate` is the chance that an expected action is spoilt by one of the domain's faults that fit it.
+    """
     chance = random.Random(f"{seed}/{task.task_id}/{trial}/{fault_rate}")
     environment = Environment(domain, image, chance.getrandbits(32))
     try:
@@ -117,9 +129,13 @@ def play(
         messages=tuple(episode.messages),
         outcome=Outcome(
             scenario=task.scenario,
-            expected_actions=tuple({"name": c.tool, "arguments": c.arguments} for c in expected_actions(task)),
+            expected_actions=tuple(
+                {"name": c.tool, "arguments": c.arguments} for c in expected_actions(task)
+            ),
             expected_outputs=task.says,
-            checks={"faults": [_as_dict(planted) for planted in episode.planted]} if episode.planted else None,
+            checks={"faults": [_as_dict(planted) for planted in episode.planted]}
+            if episode.planted
+            else None,
         ),
     )
 
@@ -146,20 +162,28 @@ def _converse(domain: Domain, episode: Episode, fault_rate: float) -> bool:
     episode.say("user", task.opens)
     untold = {topic: value for topic, value in task.knows.items() if value not in task.opens}
     plan = _plan(domain, episode, fault_rate)
-    if untold and plan.reads:
-        topics = " and ".join(topic.replace("_", " ") for topic in untold)
+    if (untold and plan.reads) or task.lacks:
+        topics = " and ".join(topic.replace("_", " ") for topic in (*task.lacks, *untold))
         episode.say("assistant", episode.choose(_ASKS, topics=topics))
+        lacking = " or ".join(topic.replace("_", " ") for topic in task.lacks)
         facts = ", ".join(f"my {topic.replace('_', ' ')} is {value}" for topic, value in untold.items())
-        episode.say("user", episode.choose(_TELLS, facts=facts))
+        answers = [episode.choose(_LACKS, topics=lacking)] if lacking else []
+        answers += [episode.choose(_TELLS, facts=facts)] if facts else []
+        episode.say("user", " ".join(answers))
     for read in plan.reads:
-        episode.call(read)
+        if _is_the_users(domain, read):
+            _request(domain, episode, read)
+        else:
+            episode.call(read)
     reports = _act(domain, episode, plan)
     if task.ends is not None:
         episode.call(task.ends)
         return True
     closing = [*reports, *([task.answer] if task.answer else []), *task.says]
     if plan.omitted is not None:
-        episode.planted.append(Planted(plan.omitted.id, plan.omitted.error, len(episode.messages), None, None, None))
+        episode.planted.append(
+            Planted(plan.omitted.id, plan.omitted.error, len(episode.messages), None, None, None)
+        )
     episode.say("assistant", " ".join(closing) or "Is there anything else I can do for you?")
     episode.say("user", episode.choose(_THANKS))
     return False
@@ -179,6 +203,9 @@ def _plan(domain: Domain, episode: Episode, fault_rate: float) -> _Plan:
     omitted: Fault | None = None
     for action in episode.task.actions:
         fitting = [fault for fault in domain.faults if fault.tool in (None, action.tool)]
+        if _is_the_users(domain, action):
+            # The agent only asks for it, so what it can do wrong is not to ask.
+            fitting = [fault for fault in fitting if fault.drop == "action" or fault.instead is not None]
         if episode.task.declines:
             # Nothing is to be done, so the one thing to do wrong is to do it unasked.
             fitting = [fault for fault in fitting if fault.drop == "confirmation"]
@@ -186,10 +213,9 @@ def _plan(domain: Domain, episode: Episode, fault_rate: float) -> _Plan:
         if fault is not None and fault.drop == "action":
             omitted = fault
             continue
-        if fault is not None and fault.drop == "reads":
+        if fault is not None and fault.drop in ("reads", "authentication"):
+            # A look-up without knowing for whom would be wrong as well, and before the action that is marked.
             reads = ()
-        if fault is not None and fault.drop == "authentication":
-            reads = reads[1:]
         actions.append((action, fault))
     return _Plan(reads, actions, omitted)
 
@@ -202,6 +228,9 @@ def _act(domain: Domain, episode: Episode, plan: _Plan) -> list[str]:
         if fault is not None and fault.drop is None and not fault.repeat and action == right:
             # The fault finds no other value here, so there is none.
             fault = None
+        if _is_the_users(domain, action):
+            _request(domain, episode, action)
+            continue
         if fault is None or fault.drop != "confirmation":
             episode.say("assistant", episode.choose(_PROPOSES, action=_told(domain, right, "confirm")))
             if episode.task.declines:
@@ -219,8 +248,20 @@ def _act(domain: Domain, episode: Episode, plan: _Plan) -> list[str]:
     return reports
 
 
+def _is_the_users(domain: Domain, call: Call) -> bool:
+    tool = domain.tool(call.tool)
+    return tool is not None and tool.actor == "user"
+
+
+def _request(domain: Domain, episode: Episode, call: Call) -> None:
+    """What only the user can do, they are asked to, and tell what came of it."""
+    episode.say("assistant", episode.choose(_REQUESTS, action=_told(domain, call, "confirm")))
+    result = episode.call(call, "user")
+    episode.say("user", episode.choose(_SEES, result=result.text))
+
+
 def _spoilt(domain: Domain, episode: Episode, right: Call, fault: Fault) -> Call:
-    """The right call with the fault in it; unchanged where the fault is not in the call, or finds no other value."""
+    """The right call with the fault in it; unchanged where the fault is elsewhere, or finds no other value."""
     tool = domain.tool(right.tool)
     if fault.instead is not None:
         known = right.arguments if tool is None else names(tool, right.arguments)
@@ -235,6 +276,8 @@ def _spoilt(domain: Domain, episode: Episode, right: Call, fault: Fault) -> Call
     kind = tool.parameters["properties"].get(fault.argument, {}).get("type")
     if kind in ("array", "object") and isinstance(value, str):
         value = json.loads(value)
+    if kind == "boolean" and value in (0, 1):
+        value = bool(value)
     return Call(right.tool, {**right.arguments, fault.argument: value})
 
 
@@ -254,4 +297,3 @@ def _shown(value: Any) -> str:
 
 def _as_dict(planted: Planted) -> dict[str, Any]:
     return {name: getattr(planted, name) for name in Planted.__slots__}
-
