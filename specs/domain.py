@@ -60,6 +60,11 @@ class Domain(BaseModel):
         default=(),
         description="Tasks of an imported benchmark whose outcome proves nothing, each with a reason.",
     )
+    renamed: dict[str, str] = Field(
+        default_factory=dict,
+        description="Fields of results that older recordings have under another name: the name now to the name then. "
+        "Replay takes both for the same and counts such calls apart.",
+    )
     faults: tuple[Fault, ...] = Field(
         default=(), description="How to break a good action so that the truth is known."
     )

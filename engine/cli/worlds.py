@@ -167,8 +167,9 @@ def replay_(
         say(f"  recorded: {difference.recorded[:300]}")
         say(f"  replayed: {difference.replayed[:300]}")
     say(
-        f"{found.runs} runs; {found.matched} of {found.calls} calls give the recorded result; "
-        f"{found.rewards_agree} of {found.evaluated} rewards agree."
+        f"{found.runs} runs; {found.matched} of {found.calls} calls give the recorded result"
+        + (f" ({found.renamed} of them under a field's former name); " if found.renamed else "; ")
+        + f"{found.rewards_agree} of {found.evaluated} rewards agree."
     )
     for case in found.disagreements[:SHOWN]:
         say(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,6 +37,8 @@ class Replay:
 
     calls: int = 0
     matched: int = 0
+    renamed: int = 0
+    """Of the matched ones, those that match only because a field has another name now."""
     runs: int = 0
     evaluated: int = 0
     rewards_agree: int = 0
@@ -70,9 +72,10 @@ def _replay_calls(environment: Environment, trajectory: Trajectory, found: Repla
         counts = found.tools.setdefault(call.name, [0, 0])
         counts[0] += 1
         found.calls += 1
-        if same_result(message.content, given.text):
+        if same_result(message.content, given.text, environment.domain.renamed):
             counts[1] += 1
             found.matched += 1
+            found.renamed += not same_result(message.content, given.text)
             continue
         found.differences.append(
             Difference(
@@ -103,9 +106,15 @@ def perform(environment: Environment, tool: str, arguments: dict[str, Any] | Non
     return environment.step(tool, given)
 
 
-def same_result(recorded: str, replayed: str) -> bool:
-    """Equal as JSON where both are JSON objects or lists, else equal as text; numbers within a millionth."""
+def same_result(recorded: str, replayed: str, renamed: Mapping[str, str] | None = None) -> bool:
+    """Equal as JSON where both are JSON objects or lists, else equal as text; numbers within a millionth.
+
+    `renamed` maps a field's name to the one it had: both are read as the one it has.
+    """
     left, right = structure(recorded), structure(replayed)
+    if renamed:
+        former = {then: now for now, then in renamed.items()}
+        left, right = _current(left, former), _current(right, former)
     if left is not None and right is not None:
         return same(left, right)
     if recorded.strip() == replayed.strip():
@@ -116,10 +125,22 @@ def same_result(recorded: str, replayed: str) -> bool:
         return False
 
 
+def _current(value: Any, former: Mapping[str, str]) -> Any:
+    if isinstance(value, dict):
+        return {former.get(name, name): _current(item, former) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_current(item, former) for item in value]
+    return value
+
+
 def _derive(environment: Environment, trajectory: Trajectory, found: Replay) -> None:
     """The reward again: the end state against that of the expected actions, and what had to be said."""
     outcome = trajectory.outcome
-    if trajectory.reward is None or outcome.expected_actions is None or trajectory.ending in ("step_cap", "crash"):
+    if (
+        trajectory.reward is None
+        or outcome.expected_actions is None
+        or trajectory.ending in ("step_cap", "crash")
+    ):
         return
     found.evaluated += 1
     reached = environment.hash()
@@ -135,7 +156,9 @@ def _derive(environment: Environment, trajectory: Trajectory, found: Replay) -> 
         for message in trajectory.messages
         if message.role == "assistant" and not message.calls
     )
-    missing = [output for output in outcome.expected_outputs or () if output.lower().replace(",", "") not in said]
+    missing = [
+        output for output in outcome.expected_outputs or () if output.lower().replace(",", "") not in said
+    ]
     derived = float(reached == environment.hash() and not missing)
     if abs(derived - trajectory.reward) <= TOLERATED_REWARD:
         found.rewards_agree += 1
