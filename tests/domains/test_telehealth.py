@@ -118,8 +118,8 @@ def benchmark_tools() -> dict[str, dict]:
 
 
 def without_descriptions(schema: object) -> object:
-    """A JSON Schema reduced to what a caller must match; being closed only makes it stricter, and an empty list of
-    properties says nothing."""
+    """A JSON Schema reduced to what a caller must match; being closed only makes it stricter, and an empty
+    list of properties says nothing."""
     if isinstance(schema, list):
         return [without_descriptions(part) for part in schema]
     if not isinstance(schema, dict):
