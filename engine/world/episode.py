@@ -179,7 +179,8 @@ def _converse(domain: Domain, episode: Episode, fault_rate: float) -> bool:
     if task.ends is not None:
         episode.call(task.ends)
         return True
-    closing = [*reports, *([task.answer] if task.answer else []), *task.says]
+    closing = [*reports, *([task.answer] if task.answer else [])]
+    closing += [text for text in task.says if text not in " ".join(closing)]
     if plan.omitted is not None:
         episode.planted.append(
             Planted(plan.omitted.id, plan.omitted.error, len(episode.messages), None, None, None)
@@ -212,6 +213,9 @@ def _plan(domain: Domain, episode: Episode, fault_rate: float) -> _Plan:
         fault = episode.chance.choice(fitting) if fitting and episode.chance.random() < fault_rate else None
         if fault is not None and fault.drop == "action":
             omitted = fault
+            if episode.task.ordered:
+                # What comes after it may depend on it.
+                break
             continue
         if fault is not None and fault.drop in ("reads", "authentication"):
             # A look-up without knowing for whom would be wrong as well, and before the action that is marked.
