@@ -25,6 +25,9 @@ NEXT_MESSAGE = "\x1e"
 CHAT_MARKUP = 64
 """Tokens set aside for what a chat template adds around two messages."""
 
+GRAINS = 8
+"""The room for a conversation is taken in parts of one eighth of the context: see `fit`."""
+
 EVIDENCE_EXAMPLE = "7#/items/2/price"
 
 
@@ -57,7 +60,7 @@ def prompt(view: StepView, *, context: int, count_tokens: Callable[[str], int]) 
     longest = longest_answer(_schema(view, longest_id))
     room = context - longest - CHAT_MARKUP - _tokens(_render(view, told, ""), count_tokens)
     while True:
-        fitted = fit(view.messages, room, count_tokens, bool(view.policies))
+        fitted = fit(view.messages, room, count_tokens, bool(view.policies), grain=context // GRAINS)
         messages = _render(view, told, fitted.text)
         tokens = _tokens(messages, count_tokens)
         over = tokens + CHAT_MARKUP + longest - context
