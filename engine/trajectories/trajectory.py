@@ -27,13 +27,17 @@ class ToolCall(Stored):
     name: str = Field(description="Tool name as the model wrote it, declared or not.")
     arguments: dict[str, Any] | None = Field(None, description="Parsed arguments; null when `defect` is set.")
     raw: str = Field("{}", description="The argument text exactly as the model wrote it.")
-    defect: str | None = Field(None, description="Why the arguments could not be read; such a call never runs.")
+    defect: str | None = Field(
+        None, description="Why the arguments could not be read; such a call never runs."
+    )
 
 
 class Message(Stored):
     role: Role
     content: str = Field("", description="Text; the empty string where the source has null.")
-    calls: tuple[ToolCall, ...] = Field((), description="Tool calls of an assistant or a user message, in order.")
+    calls: tuple[ToolCall, ...] = Field(
+        (), description="Tool calls of an assistant or a user message, in order."
+    )
     answers: tuple[int, int] | None = Field(
         None, description="For a tool result: (step, call) of the call it answers."
     )
@@ -44,7 +48,9 @@ class Outcome(Stored):
     """What the source knows about the end of the run. No prompt of the critic ever sees any of it."""
 
     scenario: str | None = Field(None, description="The simulated user's instruction.")
-    expected_actions: tuple[dict[str, Any], ...] | None = Field(None, description="[{name, arguments}], in order.")
+    expected_actions: tuple[dict[str, Any], ...] | None = Field(
+        None, description="[{name, arguments}], in order."
+    )
     expected_outputs: tuple[str, ...] | None = Field(None, description="What the agent had to communicate.")
     checks: dict[str, Any] | None = Field(None, description="The source's own evaluation, as it gave it.")
     error: str | None = Field(None, description="Why the run crashed.")
