@@ -1,9 +1,9 @@
 """Fitting a conversation into some tokens, so that the steps of one trajectory go on sharing prompt prefixes.
 
-The conversation is shortened as it would have been while it grew: whenever it exceeds its room, a quarter of the room
-is freed at once, old tool results first, then old messages, each leaving a stub that keeps its index. What is
-left out before a step depends on the messages before it alone, and until the next shortening every prompt of
-the trajectory continues the one before.
+The conversation is shortened as it would have been while it grew: whenever it exceeds its room, a quarter of
+the room is freed at once, old tool results first, then old messages, each leaving a stub that keeps its index.
+What is left out before a step depends on the messages before it alone, and until the next shortening every
+prompt of the trajectory continues the one before.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ def fit(
     """The conversation in at most `room` tokens. Raises `TooLong` where not even stubs fit.
 
     The room differs a little from action to action, so the shortening goes by its multiple of `grain`. With
-    `policies_shown` a system message is left out from the start: the clauses that govern the action say what it says.
+    `policies_shown` a system message is left out from the start: the clauses that govern the action say what
+    it says.
     """
     kept = [m for m in messages if not (m.role == "system" and policies_shown)]
     growing = _Growing(count_tokens)
