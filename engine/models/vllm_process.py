@@ -104,7 +104,7 @@ class Serving:
             temperature=asked["temperature"],
             top_p=asked["top_p"],
             seed=asked["seed"] if asked["temperature"] > 0 else None,
-            ignore_eos=asked.get("ignore_eos", False),
+            ignore_eos=asked.get("ignore_eos", False),  # benchmarks compare equal lengths
             structured_outputs=StructuredOutputsParams(json=schema) if schema is not None else None,
         )
         name = str(message["id"])
