@@ -74,7 +74,8 @@ def reading(path: Path, *, allow_files: bool = False) -> Iterator[duckdb.DuckDBP
                 raise _said(error, path) from None
             connection = _attached(_snapshot(path, Path(folder)), read_only=True)
         try:
-            connection.execute(f"SET enable_external_access = {allow_files}")
+            if not allow_files:
+                connection.execute("SET enable_external_access = false")
             connection.execute("SET python_enable_replacements = false")
             connection.execute("SET lock_configuration = true")
             version = _version(connection)
