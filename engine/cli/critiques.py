@@ -22,9 +22,13 @@ if TYPE_CHECKING:
 DomainOption = Annotated[str, typer.Option("--domain", help="The domain's name, folder or YAML file.")]
 ModelOption = Annotated[
     str,
-    typer.Option("--model", help="embedded, vllm:PATH_OR_ID, hf:PATH_OR_ID, each with an optional +ADAPTER; scripted."),
+    typer.Option(
+        "--model", help="embedded, vllm:PATH_OR_ID, hf:PATH_OR_ID, each with an optional +ADAPTER; scripted."
+    ),
 ]
-Limit = Annotated[int | None, typer.Option("--limit", min=1, help="At most this many actions, in order of import.")]
+Limit = Annotated[
+    int | None, typer.Option("--limit", min=1, help="At most this many actions, in order of import.")
+]
 Actions = Annotated[
     str, typer.Option("--actions", help="writes+endings, writes, endings, calls, replies or all.")
 ]
@@ -153,7 +157,7 @@ def plan_actions(
     from ..planning import plan
     from ..selection import select
 
-    refs = select(connection, prompter.domain.name, actions, limit)
+    refs = select(connection, prompter.domain, actions, limit)
     if not refs:
         raise UserError(
             f"no such actions of the domain {prompter.domain.name} in the store",
@@ -189,7 +193,11 @@ def print_summary(summary: Summary) -> None:
 
 
 def _failed_before(summary: Summary) -> str:
-    return f" ({summary.failed_before} failed earlier; --retry-failed asks again)" if summary.failed_before else ""
+    return (
+        f" ({summary.failed_before} failed earlier; --retry-failed asks again)"
+        if summary.failed_before
+        else ""
+    )
 
 
 def _table(*columns: str) -> Any:
