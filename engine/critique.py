@@ -12,7 +12,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
@@ -142,6 +142,7 @@ def _generate(
                 for generation, built in zip(window, prompts, strict=True)
             ]
             for index, answer in prompter.model.generate(requests):
+                answer = _encodable(answer)
                 generation, items = window[index], by_key[window[index]]
                 attempts[generation] += 1
                 rows.journal_answer(generation, attempts[generation], answer)
@@ -155,6 +156,13 @@ def _generate(
                 rows.summary.generated += len(items)
                 progress.advance(len(items))
         wave = again
+
+
+def _encodable(answer: Answer) -> Answer:
+    """The answer without lone surrogates, which neither a file nor the store can hold."""
+    text = answer.text.encode("utf-8", "replace").decode("utf-8")
+    error = answer.error and answer.error.encode("utf-8", "replace").decode("utf-8")
+    return replace(answer, text=text, error=error)
 
 
 def _read(answer: Answer, prompt: Prompt, view: StepView) -> _Read:
