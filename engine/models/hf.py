@@ -17,6 +17,7 @@ from . import adapter
 from .canary import check_constraints
 from .prepared import verify
 from .protocol import Answer, ModelError, Request
+from .threads import free_cores
 from .weights import Weights
 
 CHUNK = 128  # tokens
@@ -70,10 +71,11 @@ class TransformersModel:
             from transformers.utils.logging import disable_progress_bar
 
             disable_progress_bar()
-            model = AutoModelForCausalLM.from_pretrained(folder, dtype="auto").eval()
+            torch.set_num_threads(free_cores())
+            model: Any = AutoModelForCausalLM.from_pretrained(folder, dtype="auto").eval()
             self.tokenizer: Any = AutoTokenizer.from_pretrained(folder)
             self.model = model.to("cuda" if torch.cuda.is_available() else "cpu")
-            self.engine = LLGuidanceBackend(outlines.from_transformers(self.model, self.tokenizer))
+            self.engine: Any = LLGuidanceBackend(outlines.from_transformers(self.model, self.tokenizer))
         except (ImportError, OSError, ValueError) as problem:
             raise ModelError(f"transformers could not load {self.name}: {problem}", None) from problem
         self.forget()

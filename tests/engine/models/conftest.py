@@ -1,9 +1,13 @@
 """Requests like the ones a run makes, for the tests on real weights."""
 
+import os
 from importlib.util import find_spec
 
 import pytest
 from castline.engine.models import ModelError, Request, Sampling, embedded, longest_answer
+
+# Read once, when the first test imports torch: threads that spin while they wait take minutes here.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 
 def critique_schema(number):

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import jsonschema_rs
 import pytest
@@ -109,7 +110,7 @@ def test_a_kill_of_the_parent_ends_the_engine(model):
 
 def test_an_engine_that_dies_is_reported_with_its_log(needs):
     needs("vllm", "transformers", "gguf")
-    model = open_model("embedded", backend="vllm")
+    model: Any = open_model("embedded", backend="vllm")
     threading.Thread(target=lambda: os.kill(wait_for(lambda: model.child).pid, signal.SIGKILL)).start()
     with pytest.raises(ModelError, match=r"the vLLM process ended \(status -9\)") as caught:
         model.start()
