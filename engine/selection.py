@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import duckdb
 
 from ..specs import Domain, UserError
-from .store import insert
+from .store import transaction
 
 SELECTIONS = {
     "writes+endings": "writes OR ending",
@@ -28,12 +28,14 @@ class ActionRef:
 
 def declare_tools(connection: duckdb.DuckDBPyConnection, domain: Domain) -> None:
     """Make the effects of the domain's tools known to the store, replacing what it knew of them."""
-    rows = [
-        {"domain": domain.name, "tool": tool.name, "effect": tool.effect, "actor": tool.actor}
-        for tool in domain.tools
-    ]
-    connection.execute("DELETE FROM store.tools WHERE domain = ?", [domain.name])
-    insert(connection, "tools", rows)
+    rows = [(domain.name, tool.name, tool.effect, tool.actor) for tool in domain.tools]
+    with transaction(connection):
+        connection.execute("DELETE FROM store.tools WHERE domain = ?", [domain.name])
+        # A few rows are not worth the second that Arrow takes to load, where pandas is installed too.
+        for row in rows:
+            connection.execute(
+                "INSERT INTO store.tools (domain, tool, effect, actor) VALUES (?, ?, ?, ?)", row
+            )
 
 
 def select(
