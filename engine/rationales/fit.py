@@ -27,9 +27,10 @@ class TooLong(Exception):
 
 @dataclass(frozen=True)
 class Fitted:
-    """The conversation's text, the steps shown in full, and what was left out."""
+    """The conversation's text, its tokens, the steps shown in full, and what was left out."""
 
     text: str
+    tokens: int
     shown: frozenset[int]
     left_out: tuple[str, ...]
 
@@ -62,6 +63,7 @@ def fit(
     systems = [f"message {m.step}" for m in messages if m.role == "system" and policies_shown]
     return Fitted(
         text="\n".join(growing.texts.values()),
+        tokens=growing.tokens,
         shown=frozenset(m.step for m in kept if m.step not in growing.stubs),
         left_out=(*systems, *growing.stubs.values()),
     )

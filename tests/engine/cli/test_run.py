@@ -83,6 +83,7 @@ def test_a_narrow_terminal_cuts_no_name_and_a_pipe_gets_no_colour(castline):
     assert "…" not in shown
     for name in ("cancel_hold", "waive_fee", "insufficient"):
         assert name in shown
+    assert " effect" not in shown
     assert "\x1b" not in done.stdout + done.stderr
 
 
