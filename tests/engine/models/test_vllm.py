@@ -49,7 +49,7 @@ def test_bad_requests_are_data(model, critique):
     roles = Request(({"role": "user"},), None, Sampling(5))
     answers = dict(model.generate([long, odd, roles, critique(1)]))
     assert [answers[n].finish_reason for n in range(4)] == ["error", "error", "error", "stop"]
-    assert "the context 8192" in answers[0].error
+    assert "the context 6144" in answers[0].error
     assert "tuple" in answers[1].error
 
 
