@@ -224,6 +224,22 @@ def test_an_action_too_long_for_the_model_says_so_and_fits_a_longer_one(db):
     assert {(item.state, item.stale) for item in longer} == {("generate", True)}
 
 
+def test_planning_counts_the_tokens_of_a_message_once_and_not_those_of_each_prompt(db):
+    """A trajectory of many steps costs what its messages cost, and for each action what belongs to it alone."""
+
+    class Counting(ScriptedModel):
+        counted = 0
+
+        def count_tokens(self, text: str) -> int:
+            self.counted += len(text)
+            return super().count_tokens(text)
+
+    model = Counting()
+    found = planned(db, model=model)
+    characters = 4 * sum(item.prompt_tokens for item in found)
+    assert model.counted < characters / 2
+
+
 def test_selections(db):
     domain = load_domain(LIBRARY)
     counts = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 LIBRARY = Path(__file__).parents[3] / "domains" / "library"
@@ -56,8 +57,6 @@ def test_the_next_commands_work(castline, tmp_path):
     db = tmp_path / "my runs" / "a.duckdb"
     db.parent.mkdir()
     done = run(castline, CASTLINE_DB=str(db))
-    import shlex
-
     sql, plan, _ = (shlex.split(line)[1:] for line in done.stdout.splitlines()[-3:])
     assert sql[-1] == str(db)
     assert castline(*sql).stdout.count("│") > 13
