@@ -129,7 +129,7 @@ def _snapshot(path: Path, folder: Path) -> Path:
 
 
 def _migrations() -> list[str]:
-    folder = resources.files(__package__) / "migrations"
+    folder = resources.files(__package__ or __name__) / "migrations"
     files = sorted(
         (item for item in folder.iterdir() if item.name.endswith(".sql")), key=lambda item: item.name
     )
@@ -161,7 +161,7 @@ def _migrate(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
     for number, statements in enumerate(migrations[version:], version + 1):
         connection.execute(statements)
         connection.execute("INSERT INTO castline_migrations VALUES (?)", [number])
-    connection.execute((resources.files(__package__) / "views.sql").read_text(encoding="utf-8"))
+    connection.execute((resources.files(__package__ or __name__) / "views.sql").read_text(encoding="utf-8"))
     connection.execute("COMMIT")
 
 
