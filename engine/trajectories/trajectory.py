@@ -25,7 +25,9 @@ class Stored(BaseModel):
 class ToolCall(Stored):
     id: str | None = Field(default=None, description="The source's call id; not unique, never used as a key.")
     name: str = Field(description="Tool name as the model wrote it, declared or not.")
-    arguments: dict[str, Any] | None = Field(default=None, description="Parsed arguments; null when `defect` is set.")
+    arguments: dict[str, Any] | None = Field(
+        default=None, description="Parsed arguments; null when `defect` is set."
+    )
     raw: str = Field(default="{}", description="The argument text exactly as the model wrote it.")
     defect: str | None = Field(
         default=None, description="Why the arguments could not be read; such a call never runs."
@@ -36,7 +38,7 @@ class Message(Stored):
     role: Role
     content: str = Field(default="", description="Text; the empty string where the source has null.")
     calls: tuple[ToolCall, ...] = Field(
-        (), description="Tool calls of an assistant or a user message, in order."
+        default=(), description="Tool calls of an assistant or a user message, in order."
     )
     answers: tuple[int, int] | None = Field(
         default=None, description="For a tool result: (step, call) of the call it answers."
@@ -51,8 +53,12 @@ class Outcome(Stored):
     expected_actions: tuple[dict[str, Any], ...] | None = Field(
         default=None, description="[{name, arguments}], in order."
     )
-    expected_outputs: tuple[str, ...] | None = Field(default=None, description="What the agent had to communicate.")
-    checks: dict[str, Any] | None = Field(default=None, description="The source's own evaluation, as it gave it.")
+    expected_outputs: tuple[str, ...] | None = Field(
+        default=None, description="What the agent had to communicate."
+    )
+    checks: dict[str, Any] | None = Field(
+        default=None, description="The source's own evaluation, as it gave it."
+    )
     error: str | None = Field(default=None, description="Why the run crashed.")
 
 
@@ -63,7 +69,9 @@ class Trajectory(Stored):
     policy: str | None = Field(default=None, description="The policy (agent model) that acted, where known.")
     task_id: str | None = None
     trial: int | None = Field(default=None, description="Which of several trials of the task, from 0.")
-    reward: float | None = Field(default=None, description="Null when the run was not evaluated (it crashed).")
+    reward: float | None = Field(
+        default=None, description="Null when the run was not evaluated (it crashed)."
+    )
     ending: Ending = "unknown"
     messages: tuple[Message, ...] = ()
     outcome: Outcome = Outcome()
