@@ -10,7 +10,9 @@ import typer
 from ...specs import check_domain, domain_json_schema, find_domain
 from .output import AsJson, print_json, print_problems, say
 
-DomainName = Annotated[str, typer.Argument(metavar="DOMAIN", help="A folder, a YAML file or a domain's name.")]
+DomainName = Annotated[
+    str, typer.Argument(metavar="DOMAIN", help="A folder, a YAML file or a domain's name.")
+]
 
 
 def validate(domain: DomainName, as_json: AsJson = False) -> None:
@@ -22,7 +24,9 @@ def validate(domain: DomainName, as_json: AsJson = False) -> None:
     report = check_domain(path)
     wrong = [problem for problem in report.problems if problem.severity == "error"]
     if as_json:
-        print_json({"domain": str(path), "valid": not wrong, "problems": [asdict(p) for p in report.problems]})
+        print_json(
+            {"domain": str(path), "valid": not wrong, "problems": [asdict(p) for p in report.problems]}
+        )
     else:
         print_problems(report.problems)
         if report.domain is not None and not wrong:

@@ -38,8 +38,7 @@ _HOLDER = re.compile(r"lock is held in (?:(.+?) \()?PID (\d+)")
 @contextmanager
 def writing(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     """The store open for writing, created and migrated as needed. Raises `UserError` where it cannot be."""
-    if path.is_dir():
-        raise UserError(f"{path}: a folder, not a database file", "give a file with --db")
+    _refuse_folder(path)
     if not path.parent.is_dir():
         raise UserError(
             f"{path}: there is no folder {path.parent}", "make it first, or give another file with --db"
@@ -64,6 +63,7 @@ def writing(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
 @contextmanager
 def reading(path: Path, *, allow_files: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
     """A read-only snapshot of the store. During a run it is a copy, so it never blocks the run."""
+    _refuse_folder(path)
     if not path.exists():
         raise UserError(f"{path}: no such database", "`castline import` or `castline run` creates it")
     with tempfile.TemporaryDirectory(prefix="castline-") as folder:
@@ -96,6 +96,11 @@ def reading(path: Path, *, allow_files: bool = False) -> Iterator[duckdb.DuckDBP
             yield connection
         finally:
             connection.close()
+
+
+def _refuse_folder(path: Path) -> None:
+    if path.is_dir():
+        raise UserError(f"{path}: a folder, not a database file", "give a file with --db")
 
 
 def _attached(path: Path, *, read_only: bool = False) -> duckdb.DuckDBPyConnection:

@@ -63,7 +63,9 @@ def test_a_torn_last_line_is_dropped_wherever_it_is_torn(journal):
     assert list(journal.read()) == ANSWERS
 
 
-@pytest.mark.parametrize("garbage", [b"\0" * 100, b"\xff\xfe", b"[1]", b"7", b"{}", b'{"key": "x"}', b"", b'"text"'])
+@pytest.mark.parametrize(
+    "garbage", [b"\0" * 100, b"\xff\xfe", b"[1]", b"7", b"{}", b'{"key": "x"}', b"", b'"text"']
+)
 def test_a_line_of_garbage_hides_no_other(journal, garbage):
     journal.append(ANSWERS[0])
     journal.close()

@@ -21,7 +21,7 @@ def call(arguments: Any = "{}", id: Any = "c", name: str = "look") -> dict[str, 
     return {"id": id, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
-def turn(*calls: dict[str, Any], content: str | None = None) -> dict[str, Any]:
+def turn(*calls: Any, content: str | None = None) -> dict[str, Any]:
     return {"role": "assistant", "content": content, "tool_calls": list(calls)}
 
 
@@ -227,7 +227,7 @@ def test_what_is_no_run_says_why(value, reason):
 
 @pytest.mark.parametrize("spelled", ["NaN", "Infinity", "-Infinity", "1e999"])
 def test_a_reward_that_is_not_finite_is_no_reward(spelled):
-    (record,) = records('[{"traj": [{"role": "user"}], "reward": %s}]' % spelled)
+    (record,) = records(f'[{{"traj": [{{"role": "user"}}], "reward": {spelled}}}]')
     with pytest.raises(RecordError, match=rf"`reward` must be a finite number, this is {spelled}"):
         read(record.value)
 
