@@ -12,16 +12,16 @@ import json
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
 import duckdb
 
 from .audit import Audit, audit
-from .models import Answer, Model
+from .models import Answer
 from .planning import ATTEMPTS, Planned, Prompter
-from .rationales import Prompt, Rationale, Unreadable, parse
+from .rationales import Prompt, Rationale, Unreadable, decode, parse
 from .store import Generation, Journal, insert, transaction
 from .views import StepView
 
@@ -72,7 +72,7 @@ class _Read:
 
 
 def recover(connection: duckdb.DuckDBPyConnection, journal: Journal) -> int:
-    """Take the answers over that an earlier run left in its journal; the number that the store did not hold."""
+    """Take over what an earlier run left in its journal; returns the number of answers new to the store."""
     added = 0
     answers = journal.read()
     while batch := list(itertools.islice(answers, BATCH_ROWS)):
@@ -100,7 +100,7 @@ def critique(
     for item in planned:
         if item.state == "done":
             summary.done_before += 1
-        elif item.state == "failed" and not retry_failed:
+        elif item.state == "failed" and (item.detail or not retry_failed):
             summary.failed_before += 1
         elif item.state == "too_long":
             rows.add(item, None, _Read("too_long", item.detail), 0)
@@ -110,22 +110,24 @@ def critique(
         _generate(prompter, todo, rows, progress, retry_failed)
     finally:
         rows.flush()
+        journal.clear()
         summary.seconds = time.monotonic() - began
-    journal.clear()
     return summary
 
 
 def _generate(
     prompter: Prompter, todo: list[Planned], rows: _Rows, progress: Progress, retry_failed: bool
 ) -> None:
-    """Waves: what is missing, then once more what came back bad. Actions with the same prompt share an answer."""
+    """Waves: what is missing, then once more what came back bad. The same prompt is asked only once."""
     by_key: dict[str, list[Planned]] = {}
     for item in todo:
         by_key.setdefault(item.key, []).append(item)
-    attempts = {generation: 0 for generation in by_key}
+    attempts = dict.fromkeys(by_key, 0)
     wave = list(by_key)
     progress.stage("Reading stored answers", None)
-    wave = [generation for generation in wave if not rows.read_stored(by_key[generation], attempts, retry_failed)]
+    wave = [
+        generation for generation in wave if not rows.read_stored(by_key[generation], attempts, retry_failed)
+    ]
     if wave:
         progress.stage("Starting the model", None)
         prompter.model.start()
@@ -140,6 +142,7 @@ def _generate(
                 for generation, built in zip(window, prompts, strict=True)
             ]
             for index, answer in prompter.model.generate(requests):
+                answer = _encodable(answer)
                 generation, items = window[index], by_key[window[index]]
                 attempts[generation] += 1
                 rows.journal_answer(generation, attempts[generation], answer)
@@ -155,6 +158,13 @@ def _generate(
         wave = again
 
 
+def _encodable(answer: Answer) -> Answer:
+    """The answer without lone surrogates, which neither a file nor the store can hold."""
+    text = answer.text.encode("utf-8", "replace").decode("utf-8")
+    error = answer.error and answer.error.encode("utf-8", "replace").decode("utf-8")
+    return replace(answer, text=text, error=error)
+
+
 def _read(answer: Answer, prompt: Prompt, view: StepView) -> _Read:
     if answer.finish_reason == "error":
         return _Read("not_answered", answer.error)
@@ -162,9 +172,9 @@ def _read(answer: Answer, prompt: Prompt, view: StepView) -> _Read:
         return _Read("truncated", f"cut off after {answer.completion_tokens} tokens")
     try:
         rationale = parse(answer.text)
+        checked = audit(rationale, decode(answer.text), prompt, view)
     except Unreadable as error:
         return _Read("unreadable", str(error))
-    checked = audit(rationale, json.loads(answer.text), prompt, view)
     status = "ok" if checked.schema_valid else "schema_violation"
     return _Read(status, None if status == "ok" else checked.findings[0], rationale, checked)
 
@@ -202,11 +212,11 @@ class _Rows:
         )
 
     def read_stored(self, items: list[Planned], attempts: dict[str, int], retry_failed: bool) -> bool:
-        """Finish these actions from answers that are stored already, if one of them is good or none may follow."""
+        """Finish these actions from stored answers, if one of them is good or none may follow."""
         generation = items[0].key
         stored = self.connection.execute(
-            "SELECT text, prompt_tokens, completion_tokens, cached_tokens, finish_reason, seconds, problem, attempt "
-            "FROM store.generations WHERE key = ? ORDER BY attempt",
+            "SELECT text, prompt_tokens, completion_tokens, cached_tokens, finish_reason, seconds, problem, "
+            "attempt FROM store.generations WHERE key = ? ORDER BY attempt",
             [generation],
         ).fetchall()
         if not stored:
@@ -216,7 +226,9 @@ class _Rows:
         for *answer, attempt in stored:
             attempts[generation] = attempt
             read = _read(Answer(*answer), built, view)
-            if read.status == "ok" or (attempt == stored[-1][-1] and not attempt % ATTEMPTS and not retry_failed):
+            if read.status == "ok" or (
+                attempt == stored[-1][-1] and not attempt % ATTEMPTS and not retry_failed
+            ):
                 for item in items:
                     self.add(item, built, read, attempt)
                 self.summary.parsed += len(items)
@@ -306,5 +318,3 @@ def _fix_row(rationale: Rationale) -> dict[str, str | None]:
 def _windows(items: list[str], size: int) -> Iterator[list[str]]:
     for start in range(0, len(items), size):
         yield items[start : start + size]
-
-

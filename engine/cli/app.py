@@ -8,7 +8,7 @@ import typer
 
 from ...specs import SpecErrors, UserError
 from . import critiques, doctor, domains, init, query, run, trajectories, worlds
-from .output import print_problems, print_user_error
+from .output import INTERRUPTED, Interrupted, is_interrupt, print_problems, print_user_error, say
 
 app = typer.Typer(
     name="castline",
@@ -42,9 +42,15 @@ def main() -> None:
     except UserError as error:
         print_user_error(error)
         sys.exit(2)
-    except BrokenPipeError:
-        # The reader of a pipe has seen enough.
-        sys.stderr.close()
-        sys.exit(0)
-
-
+    except Interrupted as interrupted:
+        say(str(interrupted))
+        sys.exit(INTERRUPTED)
+    except SystemExit as ended:
+        if ended.code == INTERRUPTED:
+            say("Stopped.")
+        raise
+    except RuntimeError as error:
+        if not is_interrupt(error):
+            raise
+        say("Stopped.")
+        sys.exit(INTERRUPTED)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,9 +22,13 @@ if TYPE_CHECKING:
 DomainOption = Annotated[str, typer.Option("--domain", help="The domain's name, folder or YAML file.")]
 ModelOption = Annotated[
     str,
-    typer.Option("--model", help="embedded, vllm:PATH_OR_ID, hf:PATH_OR_ID, each with an optional +ADAPTER; scripted."),
+    typer.Option(
+        "--model", help="embedded, vllm:PATH_OR_ID, hf:PATH_OR_ID, each with an optional +ADAPTER; scripted."
+    ),
 ]
-Limit = Annotated[int | None, typer.Option("--limit", min=1, help="At most this many actions, in order of import.")]
+Limit = Annotated[
+    int | None, typer.Option("--limit", min=1, help="At most this many actions, in order of import.")
+]
 Actions = Annotated[
     str, typer.Option("--actions", help="writes+endings, writes, endings, calls, replies or all.")
 ]
@@ -55,7 +59,7 @@ def critique_(
     with writing(Path(db)) as connection, progress_bar(INTERRUPTED) as bar:
         summary = write_critiques(connection, Path(db), spec, opened, bar, actions, limit, retry_failed)
     if as_json:
-        print_json({**asdict(summary), "failed": summary.failed, "model": model, "domain": spec.name})
+        print_json({**_values(summary), "failed": summary.failed, "model": model, "domain": spec.name})
     else:
         print_summary(summary)
     if summary.failed or summary.failed_before:
@@ -102,16 +106,17 @@ def plan_(
         print_json(found)
         return
     table = _table("", "actions")
-    for label, count in (
-        ("chosen", len(planned)),
-        ("done already", states["done"]),
-        ("failed before (--retry-failed asks again)", states["failed"]),
-        ("answered, only to be read", states["parse"]),
-        ("too long for the model", states["too_long"]),
-        ("to generate", len(missing)),
-        ("... of them stale: their prompt has changed", len(stale)),
+    for label, count, always in (
+        ("chosen", len(planned), True),
+        ("done already", states["done"], True),
+        ("failed before (--retry-failed asks again)", states["failed"], False),
+        ("answered, only to be read", states["parse"], False),
+        ("too long for the model", states["too_long"], False),
+        ("to generate", len(missing), True),
+        ("  because their prompt has changed", len(stale), False),
     ):
-        table.add_row(label, str(count))
+        if count or always:
+            table.add_row(label, str(count))
     out().print(table)
     say(f"About {found['prompt_tokens']:,} prompt tokens, before what the prefix cache saves.")
 
@@ -153,7 +158,7 @@ def plan_actions(
     from ..planning import plan
     from ..selection import select
 
-    refs = select(connection, prompter.domain.name, actions, limit)
+    refs = select(connection, prompter.domain, actions, limit)
     if not refs:
         raise UserError(
             f"no such actions of the domain {prompter.domain.name} in the store",
@@ -188,8 +193,16 @@ def print_summary(summary: Summary) -> None:
     )
 
 
+def _values(summary: Summary) -> dict[str, Any]:
+    return {field.name: getattr(summary, field.name) for field in fields(summary)}
+
+
 def _failed_before(summary: Summary) -> str:
-    return f" ({summary.failed_before} failed earlier; --retry-failed asks again)" if summary.failed_before else ""
+    return (
+        f" ({summary.failed_before} failed earlier; --retry-failed asks again)"
+        if summary.failed_before
+        else ""
+    )
 
 
 def _table(*columns: str) -> Any:

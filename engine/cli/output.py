@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -19,7 +21,8 @@ if TYPE_CHECKING:
 INTERRUPTED = 130
 
 Database = Annotated[
-    str, typer.Option("--db", envvar="CASTLINE_DB", help="The DuckDB file; it is created if it does not exist.")
+    str,
+    typer.Option("--db", envvar="CASTLINE_DB", help="The DuckDB file; it is created if it does not exist."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
@@ -40,11 +43,32 @@ def errors() -> Console:
 
 def say(text: str) -> None:
     """A line for a person; never part of the data."""
-    errors().print(text, markup=False, highlight=False, soft_wrap=True)
+    print(text, file=sys.stderr)
 
 
 def print_json(value: Any) -> None:
-    sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2, default=str) + "\n")
+    with until_nobody_reads():
+        sys.stdout.write(json.dumps(jsonable(value), ensure_ascii=False, indent=2, default=str) + "\n")
+
+
+def jsonable(value: Any) -> Any:
+    """The value with null where it has a number that JSON cannot spell."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {name: jsonable(item) for name, item in value.items()}
+    return [jsonable(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+@contextmanager
+def until_nobody_reads() -> Iterator[None]:
+    """Writing to stdout, which ends without a word when whoever reads the pipe has seen enough."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # What is left in the buffer has to go somewhere when Python exits.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def print_user_error(error: UserError) -> None:
@@ -72,8 +96,14 @@ class Bar:
     """
 
     def __init__(self) -> None:
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-        from rich.progress import TimeRemainingColumn
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeElapsedColumn,
+            TimeRemainingColumn,
+        )
 
         self.live = errors().is_terminal
         self.progress = Progress(
@@ -102,6 +132,15 @@ class Bar:
             self.progress.advance(self.task, count)
 
 
+class Interrupted(Exception):
+    """Ctrl-C; its text is what the person is told."""
+
+
+def is_interrupt(error: BaseException) -> bool:
+    """Whether it is Ctrl-C, for which DuckDB has an error of its own while it runs a query."""
+    return isinstance(error, KeyboardInterrupt) or str(error) == "Query interrupted"
+
+
 @contextmanager
 def progress_bar(interrupted: str) -> Iterator[Bar]:
     """A bar while something long runs. Ctrl-C prints `interrupted` and ends with status 130."""
@@ -109,6 +148,7 @@ def progress_bar(interrupted: str) -> Iterator[Bar]:
     try:
         with bar.progress:
             yield bar
-    except KeyboardInterrupt:
-        say(interrupted)
-        raise typer.Exit(INTERRUPTED) from None
+    except (KeyboardInterrupt, RuntimeError) as error:
+        if not is_interrupt(error):
+            raise
+        raise Interrupted(interrupted) from None

@@ -5,14 +5,17 @@ from __future__ import annotations
 import csv
 import itertools
 import json
+import os
 import sys
+from collections.abc import Callable
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
 from ...specs import UserError
-from .output import Database, out, say
+from .output import Database, jsonable, out, say, until_nobody_reads
 
 if TYPE_CHECKING:
     import duckdb
@@ -48,45 +51,73 @@ def sql(
         raise UserError(f"unknown format {format!r}", f"one of: {', '.join(FORMATS)}")
     if format == "parquet" and output is None:
         raise UserError("parquet is not for the terminal", "give a file with --output")
+    if output is not None and output.is_dir():
+        raise UserError(f"{output}: a folder, not a file", "give a file with --output")
+    if output is not None and output.exists() and Path(db).exists() and output.samefile(db):
+        raise UserError(f"{output}: this is the store itself", "give another file with --output")
     with reading(Path(db), allow_files=allow_files) as connection:
         try:
             if output is None:
-                _print(connection, query, format)
+                with until_nobody_reads():
+                    _interruptible(connection, lambda: _text(connection, query, format, sys.stdout))
             else:
-                _write(connection, query, format, output)
+                _interruptible(connection, lambda: _write(connection, query, format, output))
         except duckdb.Error as error:
             raise UserError(str(error).strip(), _hint(str(error))) from None
 
 
+def _interruptible(connection: duckdb.DuckDBPyConnection, work: Callable[[], None]) -> None:
+    """Run a query so that Ctrl-C ends it: DuckDB does not look for it in all of its calls."""
+    from concurrent.futures import ThreadPoolExecutor, wait
+
+    with ThreadPoolExecutor(1) as pool:
+        future = pool.submit(work)
+        try:
+            future.result()
+        except KeyboardInterrupt:
+            while not future.done():
+                connection.interrupt()
+                wait([future], 0.05)
+            raise
+
+
 def _write(connection: duckdb.DuckDBPyConnection, query: str, format: str, output: Path) -> None:
-    if format == "parquet":
-        import pyarrow.parquet
+    """All of the result, or the file stays as it was."""
+    part = output.with_name(f".{output.name}.{os.getpid()}.part")
+    try:
+        if format == "parquet":
+            import pyarrow.parquet
 
-        pyarrow.parquet.write_table(connection.sql(query).to_arrow_table(), output)
-    else:
-        with output.open("w", encoding="utf-8", newline="") as file:
-            _text(connection, query, format, file)
+            relation = connection.sql(query)
+            if relation is None:
+                raise UserError("the statement returns no rows, so there is nothing to write")
+            pyarrow.parquet.write_table(relation.to_arrow_table(), part)
+        else:
+            with part.open("w", encoding="utf-8", newline="") as file:
+                _text(connection, query, format, file)
+        part.replace(output)
+    except OSError as error:
+        raise UserError(f"{output}: cannot be written: {error.strerror}") from None
+    finally:
+        part.unlink(missing_ok=True)
     say(f"{output}: written")
-
-
-def _print(connection: duckdb.DuckDBPyConnection, query: str, format: str) -> None:
-    if format != "table":
-        _text(connection, query, format, sys.stdout)
-        return
-    relation = connection.sql(query)
-    if relation is None:
-        say("The statement returns no rows.")
-    else:
-        relation.show(max_width=out().width if sys.stdout.isatty() else PIPE_WIDTH, max_rows=TABLE_ROWS)
 
 
 def _text(connection: duckdb.DuckDBPyConnection, query: str, format: str, file: TextIO) -> None:
     if format == "table":
-        file.write(str(connection.sql(query)))
+        relation = connection.sql(query)
+        if relation is None:
+            say("The statement returns no rows.")
+            return
+        with redirect_stdout(file):
+            relation.show(max_width=out().width if file.isatty() else PIPE_WIDTH, max_rows=TABLE_ROWS)
         return
     result = connection.execute(query)
-    names = [column[0] for column in result.description or ()]
-    kinds = [str(column[1]) for column in result.description or ()]
+    if result is None or result.description is None:
+        say("The statement returns no rows.")
+        return
+    names = _names([column[0] for column in result.description])
+    kinds = [str(column[1]) for column in result.description]
     rows = itertools.chain.from_iterable(iter(lambda: result.fetchmany(FETCHED_ROWS), []))
     if format == "csv":
         writer = csv.writer(file, lineterminator="\n")
@@ -96,9 +127,25 @@ def _text(connection: duckdb.DuckDBPyConnection, query: str, format: str, file: 
     between = "[\n"
     for row in rows:
         values = (_decoded(value, kind) for value, kind in zip(row, kinds, strict=True))
-        file.write(between + json.dumps(dict(zip(names, values, strict=True)), ensure_ascii=False, default=str))
+        file.write(between + _json(dict(zip(names, values, strict=True))))
         between = ",\n"
     file.write("[]\n" if between == "[\n" else "\n]\n")
+
+
+def _names(columns: list[str]) -> list[str]:
+    """Column names of which none hides another: a second `a` is `a_1`."""
+    names: list[str] = []
+    for column in columns:
+        name, number = column, 0
+        while name in names:
+            number += 1
+            name = f"{column}_{number}"
+        names.append(name)
+    return names
+
+
+def _json(value: Any) -> str:
+    return json.dumps(jsonable(value), ensure_ascii=False, default=str)
 
 
 def _decoded(value: Any, kind: str) -> Any:
@@ -106,7 +153,9 @@ def _decoded(value: Any, kind: str) -> Any:
 
 
 def _cell(value: Any) -> Any:
-    return json.dumps(value, ensure_ascii=False, default=str) if isinstance(value, list | dict) else value
+    if isinstance(value, bool):
+        return str(value).lower()
+    return _json(value) if isinstance(value, list | dict) else value
 
 
 def _hint(text: str) -> str | None:

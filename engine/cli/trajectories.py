@@ -15,6 +15,8 @@ SHOWN_REASONS = 5
 
 def named_domain(name: str) -> tuple[str, Domain | None]:
     """The name that trajectories are stored under, and the spec if there is one of that name or path."""
+    if not name.strip():
+        raise UserError("--domain: a domain needs a name")
     try:
         path = find_domain(name)
     except UserError:
@@ -28,10 +30,14 @@ def named_domain(name: str) -> tuple[str, Domain | None]:
 def import_(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Files of recorded runs.")],
     domain: Annotated[
-        str, typer.Option("--domain", help="The domain they belong to; any name will do, a spec is not needed yet.")
+        str,
+        typer.Option(
+            "--domain", help="The domain they belong to; any name will do, a spec is not needed yet."
+        ),
     ],
     format: Annotated[
-        str | None, typer.Option("--format", help="Force a format instead of looking at the content: tau-bench.")
+        str | None,
+        typer.Option("--format", help="Force a format instead of looking at the content: tau-bench."),
     ] = None,
     policy: Annotated[str | None, typer.Option("--policy", help="Name of the model that acted.")] = None,
     db: Database = "castline.duckdb",
@@ -47,13 +53,14 @@ def import_(
 
     name, spec = named_domain(domain)
     size = sum(path.stat().st_size for path in files if path.is_file())
-    with writing(Path(db)) as connection, progress_bar("Stopped. What was stored stays; run it again.") as bar:
+    with (
+        writing(Path(db)) as connection,
+        progress_bar("Stopped. What was stored stays; run it again.") as bar,
+    ):
         if spec is not None:
             declare_tools(connection, spec)
         bar.stage("Importing", size)
-        done = import_files(
-            connection, files, domain=name, format=format, policy=policy, advance=bar.advance
-        )
+        done = import_files(connection, files, domain=name, format=format, policy=policy, advance=bar.advance)
     if as_json:
         print_json(
             [
@@ -80,7 +87,7 @@ def import_(
             for reason in file.reasons[:SHOWN_REASONS]:
                 say(f"  {reason}")
             if len(file.reasons) > SHOWN_REASONS:
-                say("  ... all of them: castline sql \"SELECT file, position, reason FROM rejected\"")
+                say('  ... all of them: castline sql "SELECT file, position, reason FROM rejected"')
     if any(file.error is not None for file in done):
         raise typer.Exit(2)
     if any(file.rejected for file in done):

@@ -5,13 +5,17 @@ from __future__ import annotations
 import hashlib
 import shutil
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 from .prepared import CHECKSUMS, cache_folder, prepared
+from .protocol import ModelError
 
 
 def merged(base: Path, adapter: Path, revision: str) -> Path:
     """The folder of `base` with the PEFT `adapter` merged in, cached under their joint revision."""
+    if find_spec("peft") is None:
+        raise ModelError(f"the adapter {adapter} needs the package peft", "pip install 'castline[train]'")
     folder = cache_folder() / "merged" / hashlib.sha256(revision.encode()).hexdigest()[:16]
     return prepared(
         folder, __name__, str(base), str(adapter), what=f"the model with the adapter {adapter.name}"

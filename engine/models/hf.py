@@ -17,8 +17,10 @@ from . import adapter
 from .canary import check_constraints
 from .prepared import verify
 from .protocol import Answer, ModelError, Request
+from .threads import free_cores
 from .weights import Weights
 
+CHUNK = 128  # tokens
 COMPACT = {"whitespace_flexible": False, "item_separator": ",", "key_separator": ":"}
 
 
@@ -69,10 +71,11 @@ class TransformersModel:
             from transformers.utils.logging import disable_progress_bar
 
             disable_progress_bar()
-            model = AutoModelForCausalLM.from_pretrained(folder, dtype="auto").eval()
+            torch.set_num_threads(free_cores())
+            model: Any = AutoModelForCausalLM.from_pretrained(folder, dtype="auto").eval()
             self.tokenizer: Any = AutoTokenizer.from_pretrained(folder)
             self.model = model.to("cuda" if torch.cuda.is_available() else "cpu")
-            self.engine = LLGuidanceBackend(outlines.from_transformers(self.model, self.tokenizer))
+            self.engine: Any = LLGuidanceBackend(outlines.from_transformers(self.model, self.tokenizer))
         except (ImportError, OSError, ValueError) as problem:
             raise ModelError(f"transformers could not load {self.name}: {problem}", None) from problem
         self.forget()
@@ -86,7 +89,7 @@ class TransformersModel:
             began = time.perf_counter()
             try:
                 answer = self.respond(request, began)
-            except (ValueError, TypeError, RuntimeError) as problem:
+            except Exception as problem:  # a template, a schema, the memory: the other requests go on
                 self.forget()
                 answer = Answer.failed(f"{type(problem).__name__}: {problem}", 0, time.perf_counter() - began)
             self.count(answer)
@@ -121,11 +124,11 @@ class TransformersModel:
         cached = self.keep_common(prompt)
         ids = torch.tensor([prompt], device=self.model.device)
         with torch.inference_mode():
+            self.read_chunks(prompt, ids)
             output = self.model.generate(
                 ids, attention_mask=torch.ones_like(ids), past_key_values=self.cache, **options
-            )[0].tolist()
-        self.held = output[: self.cache.get_seq_length()]
-        answer = output[len(prompt) :]
+            )
+        answer = output[0, len(prompt) :].tolist()
         ended = bool(answer) and answer[-1] in self.ends()
         return Answer(
             text=self.tokenizer.decode(answer, skip_special_tokens=True),
@@ -141,24 +144,31 @@ class TransformersModel:
         return ids if isinstance(ids, list) else [ids]
 
     def keep_common(self, prompt: list[int]) -> int:
-        """Cuts the kept keys and values to what this prompt shares with the last one. At least one token of
-        the prompt is computed anew, since its output is needed."""
+        """Cuts the kept keys and values to the whole chunks that this prompt shares with the last one."""
         shared = 0
-        for ours, theirs in zip(prompt[:-1], self.held, strict=False):
-            if ours != theirs:
-                break
-            shared += 1
+        while shared < len(self.held) and self.held[: shared + CHUNK] == prompt[: shared + CHUNK]:
+            shared += CHUNK
+        # One token at least is computed anew, since its output is needed.
+        shared = min(shared, (len(prompt) - 1) // CHUNK * CHUNK)
         if shared == 0:
             self.forget()
         else:
             self.cache.crop(shared)
+            self.held = prompt[:shared]
         return shared
+
+    def read_chunks(self, prompt: list[int], ids: Any) -> None:
+        """Computes the prompt's whole chunks. Their borders are fixed, so that rounding, and with it the answer
+        to a seed, is the same whether a chunk was kept or is computed."""
+        for start in range(len(self.held), (len(prompt) - 1) // CHUNK * CHUNK, CHUNK):
+            self.model(ids[:, start : start + CHUNK], past_key_values=self.cache, logits_to_keep=1)
+            self.held = prompt[: start + CHUNK]
 
     def forget(self) -> None:
         from transformers import DynamicCache
 
-        self.cache: Any = DynamicCache(config=self.model.config)
         self.held: list[int] = []
+        self.cache: Any = DynamicCache(config=self.model.config)
 
     def count(self, answer: Answer) -> None:
         self.totals["requests"] += 1

@@ -23,6 +23,7 @@ from . import adapter
 from .canary import check_constraints
 from .prepared import cache_folder, verify
 from .protocol import Answer, ModelError, Request
+from .threads import free_cores
 from .weights import Weights
 
 GIB = 2**30
@@ -109,7 +110,9 @@ class VllmModel:
         try:
             while sent < len(requests) or open_ids:
                 while sent < len(requests) and len(open_ids) < self.width:
-                    self.send({"id": first + sent, **asdict(requests[sent])})
+                    request = requests[sent]
+                    content = {"messages": request.messages, "schema": request.schema}
+                    self.send({"id": first + sent, **content, "sampling": asdict(request.sampling)})
                     open_ids.add(first + sent)
                     sent += 1
                 message = self.receive("answer")
@@ -200,6 +203,7 @@ def environment(device: str, kv_gib: int | None) -> dict[str, str]:
     if device == "CPU":
         ours |= {
             "OMP_WAIT_POLICY": "PASSIVE",
+            "OMP_NUM_THREADS": str(free_cores()),
             "VLLM_CPU_KVCACHE_SPACE": str(kv_gib),
             "CUDA_VISIBLE_DEVICES": "",
         }

@@ -53,14 +53,15 @@ class Serving:
 
     def __init__(self, settings: dict[str, Any], tell: Callable[[dict[str, Any]], None]) -> None:
         from vllm import EngineArgs
+        from vllm.config import StructuredOutputsConfig
         from vllm.v1.engine.llm_engine import LLMEngine
 
         self.tell = tell
         self.adapter = settings.pop("adapter", None)
         self.context = settings["max_model_len"]
-        constraints = {"backend": "guidance", "disable_any_whitespace": True}
+        constraints = StructuredOutputsConfig(backend="guidance", disable_any_whitespace=True)
         arguments = EngineArgs(**settings, enable_prefix_caching=True, structured_outputs_config=constraints)
-        self.engine = LLMEngine.from_engine_args(arguments)
+        self.engine: Any = LLMEngine.from_engine_args(arguments)
         self.tokenizer: Any = self.engine.get_tokenizer()
         self.running: dict[str, float] = {}
         self.totals: dict[str, float] = {}
@@ -104,7 +105,7 @@ class Serving:
             temperature=asked["temperature"],
             top_p=asked["top_p"],
             seed=asked["seed"] if asked["temperature"] > 0 else None,
-            ignore_eos=asked.get("ignore_eos", False),
+            ignore_eos=asked.get("ignore_eos", False),  # benchmarks compare equal lengths
             structured_outputs=StructuredOutputsParams(json=schema) if schema is not None else None,
         )
         name = str(message["id"])

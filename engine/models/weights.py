@@ -14,6 +14,7 @@ from . import embedded
 from .protocol import ModelError
 
 LONGEST_CONTEXT = 32768
+"""Longer ones leave no room for a batch."""
 HUB_ID = re.compile(r"[\w-][\w.-]*/[\w.-]+")
 LIGHT = ["*.json", "*.jinja", "*.txt", "*.model"]
 WHOLE = 64 * 2**20
@@ -31,6 +32,7 @@ class Weights:
     base_revision: Callable[[], str]
     adapter: Path | None = None
     hub: bool = False
+    longest: int = LONGEST_CONTEXT
 
     @cached_property
     def light(self) -> Path:
@@ -48,11 +50,11 @@ class Weights:
 
     @cached_property
     def context(self) -> int:
-        """Tokens: what the model was built for, at most 32768 (longer ones leave no room for a batch)."""
+        """Tokens: what the model was built for, at most `longest`."""
         config = json.loads((self.light / "config.json").read_text())
         text = config.get("text_config", config)
         built = text.get("max_position_embeddings")
-        return min(built or LONGEST_CONTEXT, LONGEST_CONTEXT)
+        return min(built or self.longest, self.longest)
 
     @cached_property
     def tokenizer(self):
@@ -74,7 +76,9 @@ def locate(target: str, *, download: bool) -> Weights:
     base, adapter = split_adapter(target)
     if base == "embedded":
         embedded.packaged_file()
-        return Weights(lambda complete: embedded.prepare(), embedded.revision, adapter)
+        return Weights(
+            lambda complete: embedded.prepare(), embedded.revision, adapter, longest=embedded.CONTEXT
+        )
     folder = Path(base).expanduser()
     if folder.is_dir():
         if not (folder / "config.json").exists():

@@ -2,6 +2,6 @@
 
 from .fit import TooLong
 from .prompt import Prompt, prompt
-from .rationale import Checks, Fix, Rationale, Unreadable, parse
+from .rationale import Checks, Fix, Rationale, Unreadable, decode, parse
 
-__all__ = ["Checks", "Fix", "Prompt", "Rationale", "TooLong", "Unreadable", "parse", "prompt"]
+__all__ = ["Checks", "Fix", "Prompt", "Rationale", "TooLong", "Unreadable", "decode", "parse", "prompt"]

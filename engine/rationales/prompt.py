@@ -19,11 +19,17 @@ from ..models.budget import longest_answer, longest_value
 from ..views import StepView, call_text
 from .fit import Fitted, TooLong, fit
 
+CONVERSATION = "\x1f"
+"""Stands for the conversation while the room for it is measured."""
+
 NEXT_MESSAGE = "\x1e"
 """Where a rendered template changes from the system message to the user's."""
 
 CHAT_MARKUP = 64
 """Tokens set aside for what a chat template adds around two messages."""
+
+GRAINS = 8
+"""The room for a conversation is taken in parts of one eighth of the context: see `fit`."""
 
 EVIDENCE_EXAMPLE = "7#/items/2/price"
 
@@ -34,7 +40,7 @@ class Prompt:
 
     `messages` are chat messages, `schema` the answer's JSON Schema, `max_tokens` enough for any answer that
     it allows, `evidence` what may be cited. `left_out` names what the view holds and the prompt does not.
-    `tokens` are those of the messages' contents.
+    `tokens` are those of the messages' contents, the conversation's counted entry by entry.
     """
 
     messages: tuple[dict[str, str], ...]
@@ -55,15 +61,18 @@ def prompt(view: StepView, *, context: int, count_tokens: Callable[[str], int]) 
     told = _told(view)
     longest_id = _longest_id(view.citable())
     longest = longest_answer(_schema(view, longest_id))
-    room = context - longest - CHAT_MARKUP - _tokens(_render(view, told, ""), count_tokens)
+    around = _render(view, told, CONVERSATION)
+    taken = _tokens(around, count_tokens)
+    room = context - longest - CHAT_MARKUP - taken
     while True:
-        fitted = fit(view.messages, room, count_tokens, bool(view.policies))
+        fitted = fit(view.messages, room, count_tokens, bool(view.policies), grain=context // GRAINS)
         messages = _render(view, told, fitted.text)
-        tokens = _tokens(messages, count_tokens)
+        # A domain's own template may do anything with the conversation, such as show it twice.
+        plain = messages == _filled(around, fitted.text)
+        tokens = taken + fitted.tokens if plain else _tokens(messages, count_tokens)
         over = tokens + CHAT_MARKUP + longest - context
         if over <= 0:
             break
-        # A domain's own template may show the conversation more than once.
         room -= over
     evidence = view.citable(fitted.shown)
     if _longest_id(evidence) != longest_id:
@@ -75,6 +84,12 @@ def prompt(view: StepView, *, context: int, count_tokens: Callable[[str], int]) 
         evidence=evidence,
         left_out=(*fitted.left_out, *_narrowed(view)),
         tokens=tokens,
+    )
+
+
+def _filled(around: Sequence[dict[str, str]], conversation: str) -> tuple[dict[str, str], ...]:
+    return tuple(
+        {**m, "content": m["content"].replace(CONVERSATION, conversation, 1).strip()} for m in around
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ...specs.rationale_schema import NO_ERROR
+from ..trajectories.records import storable
 
 Status = Literal["pass", "fail", "unknown"]
 
@@ -53,14 +54,26 @@ class Unreadable(Exception):
     """An answer that is no rationale; the text says why."""
 
 
-def parse(text: str) -> Rationale:
-    """The rationale in a model's answer. Raises `Unreadable`."""
+def decode(text: str) -> dict[str, Any]:
+    """The JSON object in a model's answer. Raises `Unreadable`, also for what only JSON can spell."""
     try:
-        value = json.loads(text)
+        value = json.loads(text, parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
         raise Unreadable(f"not JSON: {error}") from None
     if not isinstance(value, dict):
         raise Unreadable("not a JSON object")
+    if storable(text, value) != value:
+        raise Unreadable("a lone surrogate is no character")
+    return value
+
+
+def _no_number(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON number")
+
+
+def parse(text: str) -> Rationale:
+    """The rationale in a model's answer. Raises `Unreadable`."""
+    value = decode(text)
     own = {name: value[name] for name in Rationale.model_fields if name in value and name != "fields"}
     others = {name: item for name, item in value.items() if name not in own}
     try:

@@ -25,17 +25,28 @@ WRITER_PATIENCE_S = 2.0
 """How long a writer waits for a reader's query to end before it says who holds the file."""
 SNAPSHOT_TRIES = 20
 CHECKPOINT_AT = "256MB"
+OTHERS = """
+    SELECT 'table', table_name FROM duckdb_tables() WHERE NOT internal
+    UNION ALL SELECT 'view', view_name FROM duckdb_views() WHERE NOT internal
+    UNION ALL SELECT 'schema', schema_name FROM duckdb_schemas() WHERE NOT internal AND schema_name <> 'main'
+    LIMIT 1
+"""
 
-_HOLDER = re.compile(r"lock is held in (.+?) \(PID (\d+)\)")
+_HOLDER = re.compile(r"lock is held in (?:(.+?) \()?PID (\d+)")
 
 
 @contextmanager
 def writing(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     """The store open for writing, created and migrated as needed. Raises `UserError` where it cannot be."""
+    _refuse_folder(path)
+    if not path.parent.is_dir():
+        raise UserError(
+            f"{path}: there is no folder {path.parent}", "make it first, or give another file with --db"
+        )
     deadline = time.monotonic() + WRITER_PATIENCE_S
     while True:
         try:
-            connection = duckdb.connect(path)
+            connection = _attached(path)
             break
         except duckdb.Error as error:
             if not _HOLDER.search(str(error)) or time.monotonic() > deadline:
@@ -52,21 +63,31 @@ def writing(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
 @contextmanager
 def reading(path: Path, *, allow_files: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
     """A read-only snapshot of the store. During a run it is a copy, so it never blocks the run."""
+    _refuse_folder(path)
     if not path.exists():
         raise UserError(f"{path}: no such database", "`castline import` or `castline run` creates it")
-    config = {"enable_external_access": allow_files, "lock_configuration": True}
     with tempfile.TemporaryDirectory(prefix="castline-") as folder:
         try:
-            connection = duckdb.connect(path, read_only=True, config=config)
+            connection = _attached(path, read_only=True)
         except duckdb.Error as error:
             if not _HOLDER.search(str(error)):
                 raise _said(error, path) from None
-            connection = duckdb.connect(_snapshot(path, Path(folder)), read_only=True, config=config)
+            connection = _attached(_snapshot(path, Path(folder)), read_only=True)
         try:
+            if not allow_files:
+                connection.execute("SET enable_external_access = false")
+            connection.execute("SET python_enable_replacements = false")
+            connection.execute("SET lock_configuration = true")
             version = _version(connection)
+            if version == 0 and connection.execute(OTHERS).fetchall():
+                raise UserError(f"{path}: not a castline store", "give another file with --db")
+            if version == 0:
+                raise UserError(
+                    f"{path}: nothing is stored yet", "`castline import` or `castline run` does it"
+                )
             if version != len(_migrations()):
                 raise UserError(
-                    f"{path}: not a castline store of this version (it has version {version}, this needs "
+                    f"{path}: a castline store of another version (it has version {version}, this needs "
                     f"{len(_migrations())})",
                     "any `castline import` or `castline critique` on it brings an older store up to date"
                     if version < len(_migrations())
@@ -75,6 +96,24 @@ def reading(path: Path, *, allow_files: bool = False) -> Iterator[duckdb.DuckDBP
             yield connection
         finally:
             connection.close()
+
+
+def _refuse_folder(path: Path) -> None:
+    if path.is_dir():
+        raise UserError(f"{path}: a folder, not a database file", "give a file with --db")
+
+
+def _attached(path: Path, *, read_only: bool = False) -> duckdb.DuckDBPyConnection:
+    """The file as the catalog `castline`: named after a file `store.duckdb`, it would be taken for our schema."""
+    connection = duckdb.connect()
+    try:
+        quoted = str(path.absolute()).replace("'", "''")
+        connection.execute(f"ATTACH '{quoted}' AS castline (TYPE duckdb{', READ_ONLY' if read_only else ''})")
+        connection.execute("USE castline")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
 
 
 def _snapshot(path: Path, folder: Path) -> Path:
@@ -95,15 +134,16 @@ def _snapshot(path: Path, folder: Path) -> Path:
 
 
 def _migrations() -> list[str]:
-    folder = resources.files(__package__) / "migrations"
-    files = sorted((item for item in folder.iterdir() if item.name.endswith(".sql")), key=lambda item: item.name)
+    folder = resources.files(__package__ or __name__) / "migrations"
+    files = sorted(
+        (item for item in folder.iterdir() if item.name.endswith(".sql")), key=lambda item: item.name
+    )
     return [item.read_text(encoding="utf-8") for item in files]
 
 
 def _version(connection: duckdb.DuckDBPyConnection) -> int:
     """How many migrations the database has; 0 for one that castline did not make."""
-    tables = connection.execute("SELECT table_name FROM duckdb_tables() WHERE schema_name = 'main'").fetchall()
-    if ("castline_migrations",) not in tables:
+    if not connection.execute("FROM duckdb_tables() WHERE table_name = 'castline_migrations'").fetchall():
         return 0
     return connection.execute("SELECT coalesce(max(number), 0) FROM castline_migrations").fetchall()[0][0]
 
@@ -111,17 +151,22 @@ def _version(connection: duckdb.DuckDBPyConnection) -> int:
 def _migrate(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
     migrations, version = _migrations(), _version(connection)
     if version > len(migrations):
-        raise UserError(f"{path}: a newer castline wrote this store (version {version})", "install that version")
+        raise UserError(
+            f"{path}: a newer castline wrote this store (version {version})", "install that version"
+        )
     connection.execute("BEGIN")
     if version == 0:
-        others = connection.execute("SELECT table_name FROM duckdb_tables() LIMIT 1").fetchall()
+        others = connection.execute(OTHERS).fetchall()
         if others:
-            raise UserError(f"{path}: a DuckDB database of something else (it has a table {others[0][0]!r})")
+            raise UserError(
+                f"{path}: a DuckDB database of something else (it has the {' '.join(others[0])})",
+                "give another file with --db; this one was left as it is",
+            )
         connection.execute("CREATE TABLE castline_migrations (number INTEGER PRIMARY KEY)")
     for number, statements in enumerate(migrations[version:], version + 1):
         connection.execute(statements)
         connection.execute("INSERT INTO castline_migrations VALUES (?)", [number])
-    connection.execute((resources.files(__package__) / "views.sql").read_text(encoding="utf-8"))
+    connection.execute((resources.files(__package__ or __name__) / "views.sql").read_text(encoding="utf-8"))
     connection.execute("COMMIT")
 
 
@@ -129,9 +174,11 @@ def _said(error: duckdb.Error, path: Path) -> UserError:
     text = str(error)
     if holder := _HOLDER.search(text):
         return UserError(
-            f"{path}: held by process {holder[2]} ({holder[1]})",
+            f"{path}: held by process {holder[2]}" + (f" ({holder[1]})" if holder[1] else ""),
             "wait until it has ended, or give another database with --db",
         )
     if "not a valid DuckDB database" in text:
-        return UserError(f"{path}: not a DuckDB database", "give another file with --db; this one was left as it is")
+        return UserError(
+            f"{path}: not a DuckDB database", "give another file with --db; this one was left as it is"
+        )
     return UserError(f"{path}: cannot be opened as a database: {text.splitlines()[0]}")

@@ -25,7 +25,8 @@ def insert(connection: duckdb.DuckDBPyConnection, table: str, rows: list[dict[st
     """Add the rows whose key the table does not hold yet; the number added.
 
     `rows` are dicts with the table's column names. A row that repeats a key, in the table or in `rows`, is
-    passed over: equal keys mean equal content. `actions` has no key: it is written once with its trajectory.
+    passed over: equal keys mean equal content. `trajectories` and `actions` are added as they are, since the
+    import looks up first what is there, and because passing over loses the order of the rows.
     """
     if not rows:
         return 0
@@ -34,7 +35,9 @@ def insert(connection: duckdb.DuckDBPyConnection, table: str, rows: list[dict[st
     batch = pyarrow.Table.from_pylist(rows)
     connection.register("batch", batch)
     columns = ", ".join(batch.column_names)
-    verb = "INSERT" if table == "actions" else "INSERT OR IGNORE"
-    added = connection.execute(f"{verb} INTO store.{table} ({columns}) SELECT {columns} FROM batch").fetchone()
+    verb = "INSERT" if table in ("trajectories", "actions") else "INSERT OR IGNORE"
+    added = connection.execute(
+        f"{verb} INTO store.{table} ({columns}) SELECT {columns} FROM batch"
+    ).fetchone()
     connection.unregister("batch")
     return added[0] if added else 0

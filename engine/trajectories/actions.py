@@ -32,7 +32,9 @@ def actions(trajectory: Trajectory) -> list[Action]:
     crashed has no ending to answer for.
     """
     results = {
-        message.answers: step for step, message in enumerate(trajectory.messages) if message.answers is not None
+        message.answers: step
+        for step, message in enumerate(trajectory.messages)
+        if message.answers is not None
     }
     turns = [step for step, message in enumerate(trajectory.messages) if message.role == "assistant"]
     last = turns[-1] if turns and trajectory.ending in STOPPED else None

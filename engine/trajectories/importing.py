@@ -143,7 +143,9 @@ def _batches(items: Iterator[_Item]) -> Iterator[list[_Item]]:
         yield batch
 
 
-def _store(connection: duckdb.DuckDBPyConnection, batch: list[_Item], domain: str, policy: str | None) -> None:
+def _store(
+    connection: duckdb.DuckDBPyConnection, batch: list[_Item], domain: str, policy: str | None
+) -> None:
     """One transaction: a kill leaves a batch stored whole or not at all."""
     trajectories: list[dict[str, Any]] = []
     acts: list[dict[str, Any]] = []
@@ -179,7 +181,9 @@ def _store(connection: duckdb.DuckDBPyConnection, batch: list[_Item], domain: st
         acts.extend(action_rows)
     with transaction(connection):
         if readable_now:
-            connection.execute("DELETE FROM store.rejected WHERE record_id IN (SELECT unnest(?))", [readable_now])
+            connection.execute(
+                "DELETE FROM store.rejected WHERE record_id IN (SELECT unnest(?))", [readable_now]
+            )
         insert(connection, "trajectories", trajectories)
         insert(connection, "actions", acts)
         insert(connection, "rejected", rejected)

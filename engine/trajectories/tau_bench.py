@@ -196,8 +196,8 @@ def _ending(messages: tuple[Message, ...], info: dict[str, Any], crash: str | No
 
 
 def _outcome(info: dict[str, Any], crash: str | None) -> Outcome:
-    task = info.get("task") if isinstance(info.get("task"), dict) else {}
-    checks = info.get("reward_info") if isinstance(info.get("reward_info"), dict) else None
+    task, checks = info.get("task"), info.get("reward_info")
+    task = task if isinstance(task, dict) else {}
     expected = task.get("actions")
     outputs = task.get("outputs")
     return Outcome(
@@ -210,7 +210,7 @@ def _outcome(info: dict[str, Any], crash: str | None) -> Outcome:
         if isinstance(expected, list)
         else None,
         expected_outputs=tuple(_text(output) for output in outputs) if isinstance(outputs, list) else None,
-        checks=checks,
+        checks=checks if isinstance(checks, dict) else None,
         error=crash,
     )
 

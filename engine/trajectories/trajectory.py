@@ -23,45 +23,59 @@ class Stored(BaseModel):
 
 
 class ToolCall(Stored):
-    id: str | None = Field(None, description="The source's call id; not unique, never used as a key.")
+    id: str | None = Field(default=None, description="The source's call id; not unique, never used as a key.")
     name: str = Field(description="Tool name as the model wrote it, declared or not.")
-    arguments: dict[str, Any] | None = Field(None, description="Parsed arguments; null when `defect` is set.")
-    raw: str = Field("{}", description="The argument text exactly as the model wrote it.")
-    defect: str | None = Field(None, description="Why the arguments could not be read; such a call never runs.")
+    arguments: dict[str, Any] | None = Field(
+        default=None, description="Parsed arguments; null when `defect` is set."
+    )
+    raw: str = Field(default="{}", description="The argument text exactly as the model wrote it.")
+    defect: str | None = Field(
+        default=None, description="Why the arguments could not be read; such a call never runs."
+    )
 
 
 class Message(Stored):
     role: Role
-    content: str = Field("", description="Text; the empty string where the source has null.")
-    calls: tuple[ToolCall, ...] = Field((), description="Tool calls of an assistant or a user message, in order.")
-    answers: tuple[int, int] | None = Field(
-        None, description="For a tool result: (step, call) of the call it answers."
+    content: str = Field(default="", description="Text; the empty string where the source has null.")
+    calls: tuple[ToolCall, ...] = Field(
+        default=(), description="Tool calls of an assistant or a user message, in order."
     )
-    actor: Actor | None = Field(None, description="For a tool result: whose call it answers.")
+    answers: tuple[int, int] | None = Field(
+        default=None, description="For a tool result: (step, call) of the call it answers."
+    )
+    actor: Actor | None = Field(default=None, description="For a tool result: whose call it answers.")
 
 
 class Outcome(Stored):
     """What the source knows about the end of the run. No prompt of the critic ever sees any of it."""
 
-    scenario: str | None = Field(None, description="The simulated user's instruction.")
-    expected_actions: tuple[dict[str, Any], ...] | None = Field(None, description="[{name, arguments}], in order.")
-    expected_outputs: tuple[str, ...] | None = Field(None, description="What the agent had to communicate.")
-    checks: dict[str, Any] | None = Field(None, description="The source's own evaluation, as it gave it.")
-    error: str | None = Field(None, description="Why the run crashed.")
+    scenario: str | None = Field(default=None, description="The simulated user's instruction.")
+    expected_actions: tuple[dict[str, Any], ...] | None = Field(
+        default=None, description="[{name, arguments}], in order."
+    )
+    expected_outputs: tuple[str, ...] | None = Field(
+        default=None, description="What the agent had to communicate."
+    )
+    checks: dict[str, Any] | None = Field(
+        default=None, description="The source's own evaluation, as it gave it."
+    )
+    error: str | None = Field(default=None, description="Why the run crashed.")
 
 
 class Trajectory(Stored):
     trajectory_id: str = Field(description="Hash of the domain, the format and the raw record.")
     domain: str
     source: str = Field(description="The format it was read from, such as `tau-bench`.")
-    policy: str | None = Field(None, description="The policy (agent model) that acted, where known.")
+    policy: str | None = Field(default=None, description="The policy (agent model) that acted, where known.")
     task_id: str | None = None
-    trial: int | None = Field(None, description="Which of several trials of the task, from 0.")
-    reward: float | None = Field(None, description="Null when the run was not evaluated (it crashed).")
+    trial: int | None = Field(default=None, description="Which of several trials of the task, from 0.")
+    reward: float | None = Field(
+        default=None, description="Null when the run was not evaluated (it crashed)."
+    )
     ending: Ending = "unknown"
     messages: tuple[Message, ...] = ()
     outcome: Outcome = Outcome()
-    defects: tuple[str, ...] = Field((), description="What was odd in the record but could be read.")
+    defects: tuple[str, ...] = Field(default=(), description="What was odd in the record but could be read.")
 
 
 MESSAGES: TypeAdapter[tuple[Message, ...]] = TypeAdapter(tuple[Message, ...])

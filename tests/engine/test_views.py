@@ -7,7 +7,7 @@ import json
 
 import pytest
 from castline.engine.rationales import prompt
-from castline.engine.trajectories import Message, Outcome, ToolCall, Trajectory
+from castline.engine.trajectories import Actor, Message, Outcome, ToolCall, Trajectory
 from castline.engine.views import Sight, view
 from castline.specs import Domain, UserError
 from hypothesis import given, settings
@@ -48,7 +48,7 @@ def said(role, content="", *calls: ToolCall) -> Message:
     return Message(role=role, content=content, calls=calls)
 
 
-def result(content: str, step: int, position: int = 0, actor="agent") -> Message:
+def result(content: str, step: int, position: int = 0, actor: Actor = "agent") -> Message:
     return Message(role="tool", content=content, answers=(step, position), actor=actor)
 
 

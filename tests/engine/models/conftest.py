@@ -1,7 +1,13 @@
 """Requests like the ones a run makes, for the tests on real weights."""
 
+import os
+from importlib.util import find_spec
+
 import pytest
-from castline.engine.models import Request, Sampling, longest_answer
+from castline.engine.models import ModelError, Request, Sampling, embedded, longest_answer
+
+# Read once, when the first test imports torch: threads that spin while they wait take minutes here.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 
 def critique_schema(number):
@@ -34,3 +40,19 @@ def critique_request(number, **sampling):
 @pytest.fixture(scope="session")
 def critique():
     return critique_request
+
+
+@pytest.fixture(scope="session")
+def needs():
+    """Skips without importing: torch reads its thread settings at import, and the backend sets them."""
+
+    def skip_unless_installed(*packages):
+        for package in packages:
+            if find_spec(package) is None:
+                pytest.skip(f"{package} is not installed")
+        try:
+            embedded.packaged_file()
+        except ModelError as problem:
+            pytest.skip(problem.message)
+
+    return skip_unless_installed

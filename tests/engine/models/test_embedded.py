@@ -10,11 +10,8 @@ pytestmark = pytest.mark.model
 
 
 @pytest.fixture(scope="module")
-def folder():
-    for package in ("transformers", "torch", "gguf"):
-        pytest.importorskip(package)
-    if not any(True for _ in embedded.metadata.distributions(name=embedded.PACKAGE)):
-        pytest.skip(f"{embedded.PACKAGE} is not installed")
+def folder(needs):
+    needs("transformers", "torch", "gguf")
     return embedded.prepare()
 
 

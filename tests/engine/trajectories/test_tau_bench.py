@@ -21,7 +21,7 @@ def call(arguments: Any = "{}", id: Any = "c", name: str = "look") -> dict[str, 
     return {"id": id, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
-def turn(*calls: dict[str, Any], content: str | None = None) -> dict[str, Any]:
+def turn(*calls: Any, content: str | None = None) -> dict[str, Any]:
     return {"role": "assistant", "content": content, "tool_calls": list(calls)}
 
 
@@ -123,7 +123,9 @@ def test_an_empty_tool_output_is_an_answer():
 
 
 def test_ids_that_repeat_in_later_turns_pair_by_adjacency():
-    trajectory = read(run(HELLO, turn(call()), result(), turn(call()), result(), HELLO, turn(call()), result()))
+    trajectory = read(
+        run(HELLO, turn(call()), result(), turn(call()), result(), HELLO, turn(call()), result())
+    )
     assert pairs(trajectory) == {2: (1, 0), 4: (3, 0), 7: (6, 0)}
     assert [action.result_step for action in actions(trajectory)] == [2, 4, 7]
 
@@ -199,10 +201,13 @@ def test_an_empty_turn_is_no_action_and_a_defect():
         (run("text"), "message 0 must be an object, this is text"),
         (run(HELLO, None), "message 1 must be an object, this is null"),
         (run({"content": "x"}), "message 0 has the unknown role null"),
-        (run({"role": "robot"}), 'message 0 has the unknown role robot'),
+        (run({"role": "robot"}), "message 0 has the unknown role robot"),
         (run({"role": ["user"]}), 'message 0 has the unknown role ["user"]'),
         (run({"role": "user", "content": 7}), "message 0: `content` must be text, this is a number"),
-        (run({"role": "user", "content": {"text": "x"}}), "message 0: `content` must be text, this is an object"),
+        (
+            run({"role": "user", "content": {"text": "x"}}),
+            "message 0: `content` must be text, this is an object",
+        ),
         (run(turn() | {"tool_calls": "f()"}), "message 0: `tool_calls` must be a list, this is text"),
         (run(turn("f()")), "message 0: a tool call needs `function` with a `name`"),
         (run(turn({"function": {}})), "message 0: a tool call needs `function` with a `name`"),
@@ -222,7 +227,7 @@ def test_what_is_no_run_says_why(value, reason):
 
 @pytest.mark.parametrize("spelled", ["NaN", "Infinity", "-Infinity", "1e999"])
 def test_a_reward_that_is_not_finite_is_no_reward(spelled):
-    (record,) = records('[{"traj": [{"role": "user"}], "reward": %s}]' % spelled)
+    (record,) = records(f'[{{"traj": [{{"role": "user"}}], "reward": {spelled}}}]')
     with pytest.raises(RecordError, match=rf"`reward` must be a finite number, this is {spelled}"):
         read(record.value)
 
@@ -239,7 +244,8 @@ def test_a_run_without_reward_trial_task_or_info_is_a_run():
 
 
 @pytest.mark.parametrize(
-    ("task_id", "text"), [(0, "0"), (17, "17"), ("[mobile]x|y[PERSONA:None]", "[mobile]x|y[PERSONA:None]"), (None, None)]
+    ("task_id", "text"),
+    [(0, "0"), (17, "17"), ("[mobile]x|y[PERSONA:None]", "[mobile]x|y[PERSONA:None]"), (None, None)],
 )
 def test_task_ids_are_text(task_id, text):
     assert read(run(HELLO, task_id=task_id)).task_id == text
@@ -295,7 +301,11 @@ def test_only_a_chosen_ending_is_an_action_to_answer_for(messages, fields, endin
 
 
 def test_what_the_source_knows_of_the_outcome_is_kept():
-    task = {"instruction": "Ask.", "actions": [{"name": "f", "kwargs": {"a": 1}}, "odd"], "outputs": ["10", 20]}
+    task = {
+        "instruction": "Ask.",
+        "actions": [{"name": "f", "kwargs": {"a": 1}}, "odd"],
+        "outputs": ["10", 20],
+    }
     checks = {"reward": 1.0, "info": {"r_actions": True}}
     outcome = read(run(HELLO, info={"task": task, "reward_info": checks})).outcome
     assert outcome.scenario == "Ask."
@@ -304,7 +314,9 @@ def test_what_the_source_knows_of_the_outcome_is_kept():
     assert outcome.checks == checks
 
 
-@pytest.mark.parametrize("info", [{"task": None}, {"task": "x", "reward_info": 3}, {"task": {"actions": {}, "outputs": 1}}])
+@pytest.mark.parametrize(
+    "info", [{"task": None}, {"task": "x", "reward_info": 3}, {"task": {"actions": {}, "outputs": 1}}]
+)
 def test_an_odd_outcome_is_left_out(info):
     outcome = read(run(HELLO, info=info)).outcome
     assert (outcome.expected_actions, outcome.expected_outputs, outcome.checks) == (None, None, None)
@@ -316,7 +328,9 @@ JSON = st.recursive(
     max_leaves=6,
 )
 FUNCTION = st.fixed_dictionaries({"name": st.just("f") | JSON}, optional={"arguments": JSON})
-CALL = JSON | st.fixed_dictionaries({"function": FUNCTION | JSON}, optional={"id": st.sampled_from(["a", 1]) | JSON})
+CALL = JSON | st.fixed_dictionaries(
+    {"function": FUNCTION | JSON}, optional={"id": st.sampled_from(["a", 1]) | JSON}
+)
 MESSAGE = JSON | st.fixed_dictionaries(
     {"role": st.sampled_from(["user", "assistant", "tool", "system", "developer"]) | JSON},
     optional={
