@@ -1,8 +1,11 @@
 """One episode's world: what calls give, how they fail, and that a failed one changes nothing."""
 
+import sqlite3
+
 import pytest
 from castline.engine.world import Environment
 from castline.specs import Domain
+from castline.specs.sql import Refused
 
 
 @pytest.fixture
@@ -129,3 +132,11 @@ def test_chance_is_the_seeds(shop, image):
         return [environment.world.first("SELECT random() AS n", {}) for _ in range(3)]
 
     assert drawn(1) == drawn(1) != drawn(2)
+
+
+@pytest.mark.parametrize("table", ["calls", "messages", "action", "sqlite_schema"])
+def test_no_effect_reaches_beyond_the_domains_tables(environment, table):
+    with pytest.raises((Refused, sqlite3.Error), match=table.replace("schema", "master")):
+        environment.world.rows(f"DELETE FROM {table}", {}, write=True)
+    with pytest.raises(Refused, match="may not change anything"):
+        environment.world.rows("DELETE FROM stock", {})

@@ -58,6 +58,12 @@ def test_sql_reveals_what_stands_in_text(known, shop, image):
         rows(known, "SELECT * FROM stock")
         == environment.world.connection.execute("SELECT * FROM stock").fetchall()
     )
+    (finding,) = check_known(known, "reserve", {"sku": "cup", "pieces": 99})
+    assert finding.verdict == "violated"
+    assert {(cell.key, cell.column, cell.step) for cell in finding.cells} == {
+        ("cup", "sku", 3),
+        ("cup", "pieces", 3),
+    }
     environment.close()
 
 
