@@ -202,6 +202,7 @@ def _plan(domain: Domain, episode: Episode, fault_rate: float) -> _Plan:
     reads = episode.task.reads
     actions: list[tuple[Call, Fault | None]] = []
     omitted: Fault | None = None
+    unread: Fault | None = None
     for action in episode.task.actions:
         fitting = [fault for fault in domain.faults if fault.tool in (None, action.tool)]
         if _is_the_users(domain, action):
@@ -217,10 +218,15 @@ def _plan(domain: Domain, episode: Episode, fault_rate: float) -> _Plan:
                 # What comes after it may depend on it.
                 break
             continue
-        if fault is not None and fault.drop in ("reads", "authentication"):
+        if fault is not None and fault.drop == "reads" and len(episode.task.reads) > 1:
+            reads, unread = reads[:1], fault
+        if fault is not None and fault.drop == "authentication":
             # A look-up without knowing for whom would be wrong as well, and before the action that is marked.
-            reads = ()
-        actions.append((action, fault))
+            reads, unread = (), fault
+        actions.append((action, None if fault is not None and fault.drop == "reads" else fault))
+    if unread is not None:
+        # Whatever is done in this conversation lacks what was left out.
+        actions = [(action, unread) for action, _ in actions]
     return _Plan(reads, actions, omitted)
 
 
