@@ -110,11 +110,10 @@ class Environment:
         for name, table in sorted(self.image.tables.items()):
             shown = [table.key, table.document] if table.document else list(table.columns)
             columns = ", ".join(f'"{column}"' for column in shown)
+            documents = tuple(table.columns[column] in ("json", "document") for column in shown)
             for row in self.world.connection.execute(f'SELECT {columns} FROM "{name}" ORDER BY "{table.key}"'):
                 digest.update(name.encode())
-                for column, value in zip(shown, row, strict=True):
-                    is_json = table.columns[column] in ("json", "document")
-                    digest.update(_canonical(value) if is_json else json.dumps(normal(value)).encode())
+                digest.update(_canonical(row, documents))
         return digest.hexdigest()
 
 
@@ -135,9 +134,13 @@ def clock_values(domain: Domain) -> dict[str, str]:
 
 
 @lru_cache(maxsize=65_536)
-def _canonical(text: str | None) -> bytes:
-    """A document's content, the same for any spelling of it. Most documents of a state are those of the last."""
-    return json.dumps(None if text is None else normal(json.loads(text)), sort_keys=True).encode()
+def _canonical(row: tuple[Any, ...], documents: tuple[bool, ...]) -> bytes:
+    """A row's content, the same for any spelling of its documents. Most rows of a state are those of the last."""
+    values = [
+        json.loads(value) if is_json and value is not None else value
+        for value, is_json in zip(row, documents, strict=True)
+    ]
+    return json.dumps(normal(values), sort_keys=True).encode()
 
 
 @lru_cache(maxsize=4096)
