@@ -130,24 +130,23 @@ def test_replaying_an_episode_gives_its_results_and_its_reward(shop, image):
 
 def test_a_replay_says_where_a_recorded_result_is_another(shop, image):
     episode = play(shop, image, next(tasks(shop, image)))
-    step = next(
-        n for n, message in enumerate(episode.messages) if message.answers and '"O1"' in message.content
-    )
+    steps = [n for n, message in enumerate(episode.messages) if message.answers and '"O1"' in message.content]
     changed = [
         message.model_copy(update={"content": '{"order_id": "O1", "status": "lost"}'})
-        if n == step
+        if n in steps
         else message
         for n, message in enumerate(episode.messages)
     ]
     found = replay(shop, image, [episode.model_copy(update={"messages": tuple(changed), "reward": 0.0})])
-    (difference,) = found.differences
+    (difference, later) = found.differences
     assert (difference.tool, difference.arguments, difference.first) == (
         "get_order",
         {"order_id": "O1"},
         True,
     )
-    assert difference.step == episode.messages[step].answers[0]
-    assert (found.calls - found.matched, found.rewards_agree) == (1, 0)
+    assert (difference.step, 0) == episode.messages[steps[0]].answers
+    assert (later.tool, later.first) == ("cancel_order", False)
+    assert (found.calls - found.matched, found.rewards_agree) == (2, 0)
     assert found.disagreements[0]["derived"] == 1.0
 
 
