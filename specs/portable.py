@@ -214,8 +214,9 @@ class _Projection:
             case "array":
                 return self.array(schema, inside)
             case "string":
-                shortest = schema.get("minLength", 0)
-                longest = schema.get("maxLength", max(STRING_LENGTH, shortest))
+                # JSON Schema takes 5.0 for a whole number; decoders do not.
+                shortest = int(schema.get("minLength", 0))
+                longest = int(schema.get("maxLength", max(STRING_LENGTH, shortest)))
                 return {
                     "type": "string",
                     **({"minLength": shortest} if shortest else {}),
@@ -243,8 +244,8 @@ class _Projection:
         }
 
     def array(self, schema: dict[str, Any], inside: tuple[str, ...]) -> dict[str, Any] | None:
-        fewest = schema.get("minItems", 0)
-        most = schema.get("maxItems", max(ARRAY_ITEMS, fewest))
+        fewest = int(schema.get("minItems", 0))
+        most = int(schema.get("maxItems", max(ARRAY_ITEMS, fewest)))
         first: list[Schema] = schema.get("prefixItems", [])
         rest = schema.get("items", not first)
         if first and rest is False:

@@ -15,6 +15,7 @@ from typing import Any
 
 from . import adapter
 from .canary import check_constraints
+from .markup import harmless, special_tokens
 from .prepared import verify
 from .protocol import Answer, ModelError, Request
 from .threads import free_cores
@@ -100,7 +101,10 @@ class TransformersModel:
         from llguidance import LLMatcher
 
         text = self.tokenizer.apply_chat_template(
-            list(request.messages), tokenize=False, add_generation_prompt=True, enable_thinking=False
+            harmless(request.messages, special_tokens(self.tokenizer)),
+            tokenize=False,
+            add_generation_prompt=True,
+            enable_thinking=False,
         )
         prompt = self.tokenizer.encode(text, add_special_tokens=False)
         if len(prompt) >= self.context:

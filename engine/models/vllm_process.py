@@ -15,6 +15,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from .markup import harmless, special_tokens
+
 
 def main(log: str) -> None:
     out = os.fdopen(os.dup(1), "w", buffering=1)
@@ -91,7 +93,10 @@ class Serving:
 
         # Thinking is switched off where a template knows it: the schema governs from the first token.
         text = self.tokenizer.apply_chat_template(
-            message["messages"], tokenize=False, add_generation_prompt=True, enable_thinking=False
+            harmless(message["messages"], special_tokens(self.tokenizer)),
+            tokenize=False,
+            add_generation_prompt=True,
+            enable_thinking=False,
         )
         prompt = self.tokenizer.encode(text, add_special_tokens=False)
         if len(prompt) >= self.context:

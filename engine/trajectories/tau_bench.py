@@ -68,7 +68,10 @@ def _messages(raw: list[Any], defects: list[str]) -> tuple[Message, ...]:
             role = "system"
         if role not in ("system", "user", "assistant", "tool"):
             raise RecordError(f"message {step} has the unknown role {_text(role)}")
-        calls = _calls(item, step)
+        calls = _calls(item, step) if item.get("tool_calls") else ()
+        for position, call in enumerate(calls):
+            if call.defect:
+                defects.append(f"message {step}: call {position}: {call.defect}")
         if calls and role in ("assistant", "user"):
             positions = _answers(calls, raw, step + 1)
             answered |= {result: (step, position) for result, position in positions.items()}
@@ -83,18 +86,15 @@ def _messages(raw: list[Any], defects: list[str]) -> tuple[Message, ...]:
         content = _content(item.get("content"), step, defects)
         if role == "assistant" and not calls and not content:
             defects.append(f"message {step}: an assistant message with neither text nor call")
-        defects.extend(
-            f"message {step}: call {n}: {call.defect}" for n, call in enumerate(calls) if call.defect
-        )
-        actor = (
-            "user" if answers and messages[answers[0]].role == "user" else "agent" if role == "tool" else None
-        )
+        actor = None
+        if role == "tool":
+            actor = "user" if answers and messages[answers[0]].role == "user" else "agent"
         messages.append(Message(role=role, content=content, calls=calls, answers=answers, actor=actor))
     return tuple(messages)
 
 
 def _calls(item: dict[str, Any], step: int) -> tuple[ToolCall, ...]:
-    calls = item.get("tool_calls") or []
+    calls = item["tool_calls"]
     if not isinstance(calls, list):
         raise RecordError(f"message {step}: `tool_calls` must be a list, this is {_kind(calls)}")
     read_calls = []

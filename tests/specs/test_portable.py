@@ -259,3 +259,11 @@ def test_what_decoding_may_write_is_valid_where_nothing_is_left_to_check(data):
     instance = data.draw(_instances(decoding_schema(schema)))
     valid = jsonschema_rs.Draft202012Validator(schema).is_valid(instance)
     assert valid or portability(schema)
+
+
+def test_a_bound_written_as_a_float_is_whole_for_decoders():
+    assert decoding_schema({"type": "string", "maxLength": 5.0}) == {"type": "string", "maxLength": 5}
+    bounded = decoding_schema(
+        {"type": "array", "items": {"type": "boolean"}, "minItems": 1.0, "maxItems": 2.0}
+    )
+    assert [(bounded[name], type(bounded[name])) for name in ("minItems", "maxItems")] == [(1, int), (2, int)]

@@ -114,7 +114,7 @@ def test_plan_says_what_critique_then_does(castline, store):
     summary = json.loads(done.stdout)
     assert (summary["chosen"], summary["generated"], summary["failed"]) == (5, 5, 0)
     assert (summary["statuses"], summary["model"], summary["domain"]) == ({"ok": 5}, "scripted", "library")
-    assert summary["prompt_tokens"] == planned["prompt_tokens"]
+    assert summary["prompt_tokens"] <= planned["prompt_tokens"] < 1.05 * summary["prompt_tokens"]
     table = " ".join(castline("plan", *options).stdout.split())
     assert table == "actions chosen 5 done already 5 to generate 0"
 
