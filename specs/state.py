@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -46,7 +47,7 @@ class Table(BaseModel):
         "`pick(list, a, b)`.",
     )
 
-    @property
+    @cached_property
     def document(self) -> str | None:
         """The name of the document column, if there is one."""
         return next((name for name, kind in self.columns.items() if kind == "document"), None)
