@@ -30,7 +30,7 @@ POLICY_COVERAGE = [
     (
         11,
         "before taking consequential",
-        "confirm.details confirm.proposed confirm.explicit_yes confirm.assent",
+        "confirm.details confirm.answered confirm.proposed confirm.explicit_yes confirm.assent",
     ),
     (13, "you should not", "facts.no_invention medical.no_advice medical.no_opinion"),
     (15, "you should at", "turn.one_action"),
@@ -90,6 +90,7 @@ EXECUTABLE = {
     "auth.as_stated",
     "auth.birth_date_form",
     "scope.one_patient",
+    "confirm.answered",
     "confirm.proposed",
     "confirm.assent",
     "time.written",
@@ -224,6 +225,7 @@ def test_every_change_needs_an_identified_patient_who_agreed(telehealth):
             "auth.first",
             "scope.one_patient",
             "confirm.details",
+            "confirm.answered",
             "confirm.explicit_yes",
             "confirm.assent",
         }
