@@ -163,7 +163,7 @@ def _converse(domain: Domain, episode: Episode, fault_rate: float) -> bool:
     untold = {topic: value for topic, value in task.knows.items() if value not in task.opens}
     plan = _plan(domain, episode, fault_rate)
     if (untold and plan.reads) or task.lacks:
-        topics = " and ".join(topic.replace("_", " ") for topic in (*task.lacks, *untold))
+        topics = _listed([topic.replace("_", " ") for topic in (*task.lacks, *untold)])
         episode.say("assistant", episode.choose(_ASKS, topics=topics))
         lacking = " or ".join(topic.replace("_", " ") for topic in task.lacks)
         facts = ", ".join(f"my {topic.replace('_', ' ')} is {value}" for topic, value in untold.items())
@@ -299,6 +299,11 @@ def _told(domain: Domain, call: Call, how: str) -> str:
         return render(text, names(tool, call.arguments))
     named = ", ".join(f"{name.replace('_', ' ')} {_shown(value)}" for name, value in call.arguments.items())
     return f"{call.tool.replace('_', ' ')} ({named})" if named else call.tool.replace("_", " ")
+
+
+def _listed(things: Sequence[str]) -> str:
+    *first, last = things
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def _shown(value: Any) -> str:
