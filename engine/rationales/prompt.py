@@ -156,6 +156,11 @@ def _render(view: StepView, told: dict[str, Any], conversation: str) -> tuple[di
     return tuple({"role": role, "content": part} for role, part in zip(roles, parts, strict=True))
 
 
+TOLD_OF_TOOLS = {"name", "description", "effect", "actor", "parameters"}
+TOLD_OF_CLAUSES = {"id", "text", "severity"}
+"""What a template may show of a tool and of a clause: how the world is simulated and checked is not the role's to see."""
+
+
 def _told(view: StepView) -> dict[str, Any]:
     """What the spec tells a template, as plain data: a model has methods, some of which read files."""
     domain = view.domain
@@ -165,11 +170,11 @@ def _told(view: StepView) -> dict[str, Any]:
             "name": domain.name,
             "title": domain.title,
             "description": domain.description,
-            "tools": [tool.model_dump() for tool in view.tools],
-            "policies": [clause.model_dump() for clause in view.policies],
+            "tools": [tool.model_dump(include=TOLD_OF_TOOLS) for tool in view.tools],
+            "policies": [clause.model_dump(include=TOLD_OF_CLAUSES) for clause in view.policies],
         },
-        "clauses": [clause.model_dump() for clause in view.clauses],
-        "tools": [view.tool.model_dump()] if view.tool else [],
+        "clauses": [clause.model_dump(include=TOLD_OF_CLAUSES) for clause in view.clauses],
+        "tools": [view.tool.model_dump(include=TOLD_OF_TOOLS)] if view.tool else [],
         "error_kinds": kinds,
         "checks": {check: [kind["id"] for kind in kinds if kind["check"] == check] for check in CHECKS},
         "fields": domain.rationale,

@@ -16,7 +16,7 @@ def run(castline, *options, **variables):
 def test_run_does_the_main_job_and_says_what_came_of_it_and_what_next(castline):
     done = run(castline)
     assert done.returncode == 0
-    assert "Public library desk: 6 tools, 8 clauses." in done.stderr
+    assert "Public library desk: 6 tools, 10 clauses." in done.stderr
     assert "6 trajectories imported, 0 already there." in done.stderr
     assert "prompt tokens (0 from the cache)" in done.stderr
     said = " ".join(done.stdout.split())
@@ -123,7 +123,8 @@ def test_failures_are_status_1_and_the_next_command_shows_them(castline, store, 
     tight = tmp_path / "tight"
     tight.mkdir()
     text = (LIBRARY / "domain.yaml").read_text()
-    (tight / "domain.yaml").write_text(text + "  essay: {type: string, maxLength: 100000}\n")
+    essay = "rationale:\n  essay: {type: string, maxLength: 100000}\n"
+    (tight / "domain.yaml").write_text(text.replace("rationale:\n", essay))
     (tight / "examples").symlink_to(LIBRARY / "examples")
     done = castline("run", tight, "--model", "scripted")
     assert done.returncode == 1

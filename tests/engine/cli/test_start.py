@@ -47,8 +47,13 @@ def modules_after(environment: dict[str, str], *arguments: str) -> set[str]:
     return {name.partition(".")[0] for name in json.loads(done.stdout.splitlines()[-1])}
 
 
-def test_validate_loads_neither_a_model_nor_a_database(environment):
-    loaded = modules_after(environment, "validate", "library")
+def test_validate_loads_neither_a_model_nor_a_database(environment, tmp_path):
+    """Of a domain that is not executable: the world of one that is has to be played."""
+    spec = tmp_path / "desk.yaml"
+    spec.write_text(
+        "castline: 1\nname: desk\ntools:\n  - {name: look, description: Looks., effect: read, parameters: {}}\n"
+    )
+    loaded = modules_after(environment, "validate", str(spec))
     assert loaded & (HEAVY | {"duckdb", "pyarrow", "numpy", "pandas", "jinja2"}) == set()
 
 

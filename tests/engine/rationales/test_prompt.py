@@ -54,7 +54,8 @@ def words_of(text: str) -> int:
 def test_what_was_narrowed_away_is_recorded():
     built = prompt(view(run(0, 1), 8, "critic", LIBRARY), context=8192, count_tokens=len_of)
     assert built.left_out == (
-        *("message 0", "clause fees.late_only", "clause reply.facts", "clause escalate.last"),
+        *("message 0", "clause fees.late_only"),
+        *("clause reply.own_account", "clause reply.facts", "clause escalate.last"),
     )
     assert "waive_fee:" not in told(built)
     assert "Library desk policy" not in told(built)

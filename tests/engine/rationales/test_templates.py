@@ -46,7 +46,7 @@ def test_a_template_replaces_the_prompt_and_without_a_system_part_is_one_message
         (
             "user",
             'Judge calls renew_loan {"loan_id":"L1"} by identity.first, identity.own_account, '
-            "confirm.changes, renew.limit, renew.waiting.",
+            "confirm.changes, confirm.yes, renew.limit, renew.waiting.",
         )
     ]
 
@@ -130,3 +130,11 @@ def test_a_role_without_a_template_asks_for_one():
     with pytest.raises(UserError, match="no prompt for the role 'agent'") as caught:
         prompt(view(RUN, 3, "agent", LIBRARY), context=8192, count_tokens=len)
     assert "prompts:" in (caught.value.hint or "")
+
+
+def test_no_template_shows_how_the_world_is_simulated_or_checked():
+    hidden = LIBRARY.tool("renew_loan")
+    assert hidden is not None and hidden.simulate is not None and LIBRARY.state
+    told = " ".join(text for _, text in asked("{{ domain }} {{ clauses }} {{ tools }} {{ fields }}"))
+    for word in ("simulate", "guards", "reveals", "violated_when", "needs", "state", "faults", *LIBRARY.state):
+        assert f"'{word}'" not in told
