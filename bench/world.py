@@ -38,7 +38,9 @@ def main() -> None:
     domain = load_domain(find_domain(given.domain))
     image = build(domain, directories=given.state)
     runs = [recorded_calls(run) for run in read_files(given.runs, domain.name)]
-    print(f"{domain.name}: {len(image.data) / 1e6:.1f} MB, {sum(image.counts.values())} rows, {len(runs)} runs")
+    print(
+        f"{domain.name}: {len(image.data) / 1e6:.1f} MB, {sum(image.counts.values())} rows, {len(runs)} runs"
+    )
     clones, calls = clone_and_calls(domain, image, runs)
     print(f"clone: {1000 * median(clones):.3f} ms (median of {len(clones)}; target 2 ms)")
     print(f"call: {1000 * median(calls):.3f} ms (median of {len(calls)}; target 0.2 ms)")
@@ -96,7 +98,9 @@ def tau_bench_episode(checkout: Path, domain: str) -> Callable[[Calls], None]:
 
 
 def recorded_calls(run: Trajectory) -> Calls:
-    return [(call.name, call.arguments) for m in run.messages for call in m.calls if call.arguments is not None]
+    return [
+        (call.name, call.arguments) for m in run.messages for call in m.calls if call.arguments is not None
+    ]
 
 
 def seconds(work: Callable[[], object]) -> float:

@@ -96,10 +96,8 @@ class Entry:
 def follow(root: Node, path: Path) -> Node:
     """The node at a path, or the deepest one on the way to it."""
     for part in path:
-        if isinstance(part, str):
-            below = root.get(part)
-        else:
-            below = root.items()[part] if part < len(root.items()) else None
+        items = root.items()
+        below = root.get(part) if isinstance(part, str) else items[part] if part < len(items) else None
         if below is None:
             return root
         root = below

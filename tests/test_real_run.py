@@ -25,7 +25,12 @@ def castline(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     code = "import sys; sys.argv[0] = 'castline'; from castline.engine.cli import main; main()"
     environment = {**os.environ, "CASTLINE_DB": str(folder / "castline.duckdb")}
     return subprocess.run(
-        [sys.executable, "-c", code, *words], capture_output=True, text=True, cwd=folder, env=environment, timeout=800
+        [sys.executable, "-c", code, *words],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env=environment,
+        timeout=800,
     )
 
 
@@ -35,7 +40,9 @@ def rows(folder: Path, query: str) -> list[dict]:
     return json.loads(done.stdout)
 
 
-def test_twenty_real_actions_get_valid_audited_critiques_and_the_second_run_does_nothing(shared_data, tmp_path):
+def test_twenty_real_actions_get_valid_audited_critiques_and_the_second_run_does_nothing(
+    shared_data, tmp_path
+):
     imported = castline(tmp_path, "import", str(shared_data / RUNS), "--domain", str(RETAIL))
     assert imported.returncode == 0, imported.stderr
     command = ("critique", "--domain", str(RETAIL), "--model", "embedded", "--limit", "20", "--json")

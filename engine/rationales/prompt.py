@@ -158,7 +158,7 @@ def _render(view: StepView, told: dict[str, Any], conversation: str) -> tuple[di
 
 TOLD_OF_TOOLS = {"name", "description", "effect", "actor", "parameters"}
 TOLD_OF_CLAUSES = {"id", "text", "severity"}
-"""What a template may show of a tool and of a clause: how the world is simulated and checked is not the role's to see."""
+"""What a template may show of a tool and of a clause; how the world is simulated and checked is hidden."""
 
 
 def _told(view: StepView) -> dict[str, Any]:

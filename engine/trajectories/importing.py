@@ -76,7 +76,8 @@ def store_trajectories(connection: duckdb.DuckDBPyConnection, trajectories: Sequ
     stored, _ = _seen(connection, [trajectory.trajectory_id for trajectory in trajectories])
     new = [trajectory for trajectory in trajectories if trajectory.trajectory_id not in stored]
     rows = [
-        {**_row(trajectory, None), "file": "", "position": 0, "raw": trajectory.model_dump_json()} for trajectory in new
+        {**_row(trajectory, None), "file": "", "position": 0, "raw": trajectory.model_dump_json()}
+        for trajectory in new
     ]
     with transaction(connection):
         insert(connection, "trajectories", rows)

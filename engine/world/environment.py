@@ -54,7 +54,9 @@ class Environment:
         if wrong:
             return StepResult("Error: " + "; ".join(wrong), "schema")
         if declared.simulate is None:
-            raise UserError(f"the tool {tool} has no `simulate`", f"domain {self.domain.name} is not executable")
+            raise UserError(
+                f"the tool {tool} has no `simulate`", f"domain {self.domain.name} is not executable"
+            )
         return self._perform(declared, arguments)
 
     def _perform(self, tool: Tool, arguments: dict[str, Any]) -> StepResult:
@@ -66,7 +68,9 @@ class Environment:
                 row = self.world.first(guard.unless or guard.when or "", values)
                 if (row is None) == (guard.unless is not None):
                     return StepResult(render(guard.error, {**names(tool, arguments), **(row or {})}), "guard")
-            before = self.world.first(simulation.before, values) or {} if simulation.before is not None else {}
+            before = (
+                self.world.first(simulation.before, values) or {} if simulation.before is not None else {}
+            )
             values |= before
             with self.world.all_or_nothing():
                 for effect in simulation.effects:
@@ -80,7 +84,9 @@ class Environment:
         assert simulation is not None
         if simulation.text is not None:
             rows = self.world.all(simulation.returns, values) if simulation.returns else []
-            return render(simulation.text, {**names(tool, arguments), **(rows[0] if rows else {}), "rows": rows})
+            return render(
+                simulation.text, {**names(tool, arguments), **(rows[0] if rows else {}), "rows": rows}
+            )
         row = self.world.first(simulation.returns or "", values)
         value = None if row is None else next(iter(row.values()))
         return value if isinstance(value, str) else "" if value is None else json.dumps(value)
@@ -111,7 +117,9 @@ class Environment:
             shown = [table.key, table.document] if table.document else list(table.columns)
             columns = ", ".join(f'"{column}"' for column in shown)
             documents = tuple(table.columns[column] in ("json", "document") for column in shown)
-            for row in self.world.connection.execute(f'SELECT {columns} FROM "{name}" ORDER BY "{table.key}"'):
+            for row in self.world.connection.execute(
+                f'SELECT {columns} FROM "{name}" ORDER BY "{table.key}"'
+            ):
                 digest.update(name.encode())
                 digest.update(_canonical(row, documents))
         return digest.hexdigest()

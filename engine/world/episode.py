@@ -147,13 +147,17 @@ def expected_actions(task: Task) -> tuple[Call, ...]:
 
 def expected_hash(domain: Domain, image: Image, task: Task) -> str:
     """The state that the expected actions lead to."""
-    environment = Environment(domain, image)
-    try:
-        for call in expected_actions(task):
-            environment.step(call.tool, call.arguments)
-        return environment.hash()
-    finally:
-        environment.close()
+    calls = expected_actions(task)
+    asked = key(domain.hash, [[call.tool, call.arguments] for call in calls])
+    if asked not in image.reached:
+        environment = Environment(domain, image)
+        try:
+            for call in calls:
+                environment.step(call.tool, call.arguments)
+            image.reached[asked] = environment.hash()
+        finally:
+            environment.close()
+    return image.reached[asked]
 
 
 def _converse(domain: Domain, episode: Episode, fault_rate: float) -> bool:

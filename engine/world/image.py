@@ -9,7 +9,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +41,8 @@ class Image:
     data: bytes
     tables: dict[str, Table]
     counts: dict[str, int]
+    reached: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
+    """Hashes of the states that expected actions lead to from here; every trial of a task asks for its own."""
 
 
 def build(domain: Domain, *, seed: int = 0, scale: int = 1, directories: Sequence[Path] = ()) -> Image:

@@ -79,17 +79,22 @@ class KnownWorld:
     def _reveal(self, table: str, value: Any, path: str, step: int) -> None:
         spec = self.domain.state[table]
         for record, key in _records(_at(value, path), spec.key, spec.document):
-            columns = [column for column in stored_columns(spec) if spec.document or column in record or column == spec.key]
+            columns = [
+                column
+                for column in stored_columns(spec)
+                if spec.document or column in record or column == spec.key
+            ]
             values = record_values(spec, record, key)
             by_column = dict(zip(stored_columns(spec), values, strict=True))
             names = ", ".join(f'"{column}"' for column in columns)
             rest = [column for column in columns if column != spec.key]
             if spec.document:
                 by_column[spec.document] = self._with_what_was_known(table, by_column)
-            update = ", ".join(f'"{c}" = excluded."{c}"' for c in rest)
+            # Where only the key is revealed there is nothing to change, but its row is still to be told.
+            update = ", ".join(f'"{c}" = excluded."{c}"' for c in rest or [spec.key])
             row = self.world.connection.execute(
                 f'INSERT INTO "{table}" ({names}) VALUES ({", ".join("?" * len(columns))}) '
-                f'ON CONFLICT ("{spec.key}") DO UPDATE SET {update or f"{chr(34)}{spec.key}{chr(34)} = {chr(34)}{spec.key}{chr(34)}"} '
+                f'ON CONFLICT ("{spec.key}") DO UPDATE SET {update} '
                 "RETURNING rowid",
                 [by_column[column] for column in columns],
             ).fetchall()[0][0]
@@ -109,7 +114,13 @@ class KnownWorld:
         return record[document]
 
     def _reveal_by_sql(
-        self, table: str, statements: tuple[str, ...], tool: Tool, arguments: dict[str, Any], result: str, step: int
+        self,
+        table: str,
+        statements: tuple[str, ...],
+        tool: Tool,
+        arguments: dict[str, Any],
+        result: str,
+        step: int,
     ) -> None:
         values = sql_values(tool, arguments) | self.clock | {"result": result}
         before = self._rows(table)
@@ -144,9 +155,13 @@ class KnownWorld:
             if not wanted:
                 continue
             names = ", ".join(f'"{column}"' for column in [spec.key, *wanted])
-            found = self.world.connection.execute(f'SELECT {names} FROM "{table}" WHERE rowid = ?', (rowid,)).fetchone()
+            found = self.world.connection.execute(
+                f'SELECT {names} FROM "{table}" WHERE rowid = ?', (rowid,)
+            ).fetchone()
             for column, value in zip(wanted, found[1:], strict=True):
-                step = self.revealed.get((table, rowid, column), self.revealed.get((table, rowid, spec.document or ""), -1))
+                step = self.revealed.get(
+                    (table, rowid, column), self.revealed.get((table, rowid, spec.document or ""), -1)
+                )
                 cells.append(Cell(table, found[0], column, value, step))
         return row, cells
 

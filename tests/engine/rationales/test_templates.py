@@ -136,5 +136,14 @@ def test_no_template_shows_how_the_world_is_simulated_or_checked():
     hidden = LIBRARY.tool("renew_loan")
     assert hidden is not None and hidden.simulate is not None and LIBRARY.state
     told = " ".join(text for _, text in asked("{{ domain }} {{ clauses }} {{ tools }} {{ fields }}"))
-    for word in ("simulate", "guards", "reveals", "violated_when", "needs", "state", "faults", *LIBRARY.state):
+    for word in (
+        "simulate",
+        "guards",
+        "reveals",
+        "violated_when",
+        "needs",
+        "state",
+        "faults",
+        *LIBRARY.state,
+    ):
         assert f"'{word}'" not in told
