@@ -385,8 +385,8 @@ def fly(**changes: Any) -> Call:
     return "update_reservation_flights", change(**changes)
 
 
-def pack(*counts: int, name: str = "OLDECO") -> Call:
-    return "update_reservation_baggages", bags(*counts, name=name)
+def pack(total: int, nonfree: int, name: str = "OLDECO") -> Call:
+    return "update_reservation_baggages", bags(total, nonfree, name=name)
 
 
 def rename(*people: dict[str, str]) -> Call:

@@ -162,7 +162,7 @@ def test_models_cannot_be_changed():
 
 def test_redaction_reads_its_yaml_key_and_its_python_name():
     assert Redaction.model_validate({"tool": "a", "path": "/b", "as": "x"}).as_ == "x"
-    assert Redaction(tool="a", path="/b", as_="y").as_ == "y"
+    assert Redaction.model_validate({"tool": "a", "path": "/b", "as_": "y"}).as_ == "y"
     assert Redaction(tool="a", path="").as_ == "****"
 
 

@@ -57,7 +57,9 @@ def test_effects_are_all_or_nothing(environment):
 
 
 def with_tool(shop: Domain, **simulate) -> Domain:
-    tool = shop.tools[2].model_copy(update={"simulate": shop.tools[2].simulate.model_copy(update=simulate)})
+    simulation = shop.tools[2].simulate
+    assert simulation is not None
+    tool = shop.tools[2].model_copy(update={"simulate": simulation.model_copy(update=simulate)})
     return shop.model_copy(update={"tools": (tool,)})
 
 

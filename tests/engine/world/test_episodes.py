@@ -94,6 +94,7 @@ def test_a_planted_fault_is_recorded_where_it_is(shop, image, fault):
     domain = shop.model_copy(update={"faults": (only,)})
     task = next(tasks(shop, image))
     episode = play(domain, image, task, fault_rate=1.0)
+    assert episode.outcome.checks is not None
     (planted,) = episode.outcome.checks["faults"]
     assert (planted["fault"], planted["error"]) == (fault, only.error)
     message = episode.messages[planted["step"]]
