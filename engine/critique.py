@@ -30,9 +30,12 @@ BATCH_SECONDS = 0.25
 WINDOW = 1024
 """Prompts held in memory at a time; long enough that the model is never short of work."""
 
+START_SECONDS = {"vllm": 25, "transformers": 10}
+"""What a backend's start takes on two cores; only ever shown."""
+
 
 class Progress(Protocol):
-    def stage(self, text: str, total: int | None = None) -> None: ...
+    def stage(self, text: str, total: int | None = None, seconds: int | None = None) -> None: ...
 
     def advance(self, count: int = 1) -> None: ...
 
@@ -129,7 +132,7 @@ def _generate(
         generation for generation in wave if not rows.read_stored(by_key[generation], attempts, retry_failed)
     ]
     if wave:
-        progress.stage("Starting the model", None)
+        progress.stage("Starting the model", seconds=START_SECONDS.get(prompter.model.backend))
         prompter.model.start()
     while wave:
         progress.stage("Writing critiques", sum(len(by_key[generation]) for generation in wave))

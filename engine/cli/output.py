@@ -6,8 +6,10 @@ import json
 import math
 import os
 import sys
+import threading
+import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -120,12 +122,22 @@ class Bar:
         )
         self.task: Any = None
 
-    def stage(self, text: str, total: int | None = None) -> None:
+    def stage(self, text: str, total: int | None = None, seconds: int | None = None) -> None:
+        """What is done now: `total` steps to be counted, or something that takes some `seconds` and counts none."""
         if not self.live:
-            say(f"{text} ({total})" if total else text)
+            say(f"{text} ({total})" if total else f"{text} (some {seconds} s)" if seconds else text)
         if self.task is not None:
             self.progress.remove_task(self.task)
-        self.task = self.progress.add_task(text, total=total)
+        self.task = self.progress.add_task(text, total=total or seconds)
+        if self.live and seconds:
+            threading.Thread(target=self._by_the_clock, args=(self.task, seconds), daemon=True).start()
+
+    def _by_the_clock(self, task: Any, seconds: int) -> None:
+        began = time.monotonic()
+        while self.task == task and (passed := time.monotonic() - began) < seconds:
+            with suppress(KeyError):  # the next stage may begin just now
+                self.progress.update(task, completed=int(passed))
+            time.sleep(0.2)
 
     def advance(self, count: int = 1) -> None:
         if self.task is not None:

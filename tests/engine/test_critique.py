@@ -28,7 +28,7 @@ class Quiet:
     def __init__(self) -> None:
         self.done = 0
 
-    def stage(self, text, total=None): ...
+    def stage(self, text, total=None, seconds=None): ...
 
     def advance(self, count=1):
         self.done += count
