@@ -4,7 +4,7 @@ from .checks import Finding, check_known, check_true
 from .environment import Environment, StepResult
 from .episode import expected_hash, play
 from .image import Image, build
-from .known import Cell, KnownWorld
+from .known import Cell, KnownWorld, known_world
 from .replay import Replay, replay
 from .tasks import Task, tasks
 
@@ -21,6 +21,7 @@ __all__ = [
     "check_known",
     "check_true",
     "expected_hash",
+    "known_world",
     "play",
     "replay",
     "tasks",

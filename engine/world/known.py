@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import itertools
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +21,29 @@ from .environment import clock_values, sql_values
 from .image import record_values, stored_columns
 from .values import as_json
 
+SPARES = 2
+"""Known worlds that are kept for the next trajectory."""
+
 _numbers = itertools.count()
+_spare: list[KnownWorld] = []
+
+
+@contextmanager
+def known_world(domain: Domain) -> Iterator[KnownWorld]:
+    """An empty known world of the domain; one that served another trajectory, if there is one to spare."""
+    kept = next((known for known in _spare if known.domain is domain), None)
+    if kept is not None:
+        _spare.remove(kept)
+    known = kept or KnownWorld(domain)
+    try:
+        yield known
+    except BaseException:
+        known.close()
+        raise
+    known.forget()
+    _spare.append(known)
+    while len(_spare) > SPARES:
+        _spare.pop(0).close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +82,13 @@ class KnownWorld:
                 f'CREATE TEMP VIEW "{name}" AS SELECT {columns} FROM main."{name}" '
                 f"WHERE castline_visit('{name}', rowid)"
             )
+
+    def forget(self) -> None:
+        """Empty it for another trajectory. Its statements stay compiled, which costs more than all else of a check."""
+        for name in (*self.domain.state, *STEP_TABLES):
+            self.world.connection.execute(f'DELETE FROM "{name}"')
+        self.revealed.clear()
+        self._visited.clear()
 
     def see_message(self, step: int, role: str, content: str) -> None:
         self.world.connection.execute("INSERT INTO messages VALUES (?, ?, ?)", (step, role, content))

@@ -13,7 +13,7 @@ from ..trajectories import Trajectory
 from .checks import Finding, check_known, check_true
 from .environment import Environment, StepResult
 from .image import Image
-from .known import KnownWorld
+from .known import KnownWorld, known_world
 from .values import as_json, same
 
 
@@ -44,12 +44,12 @@ class Watched:
 
 def watch(domain: Domain, image: Image, trajectory: Trajectory) -> list[Watched]:
     """Perform the calls of an episode again, with the checks that are not told what is wrong with it."""
-    environment, known = Environment(domain, image), KnownWorld(domain)
+    environment = Environment(domain, image)
     try:
-        return list(_watch(domain, environment, known, trajectory))
+        with known_world(domain) as known:
+            return list(_watch(domain, environment, known, trajectory))
     finally:
         environment.close()
-        known.close()
 
 
 def _watch(

@@ -1,7 +1,7 @@
 """What results reveal, what the checks read of it, and what they say in both worlds."""
 
 import pytest
-from castline.engine.world import Cell, Environment, KnownWorld, check_known, check_true
+from castline.engine.world import Cell, Environment, KnownWorld, check_known, check_true, known_world
 
 CANCEL = {"order_id": "O1", "reason": "late"}
 
@@ -117,3 +117,32 @@ def test_a_check_that_cannot_be_run_says_so(known, shop):
     (finding,) = check_known(known, "cancel_order", CANCEL)
     assert finding.verdict == "unknown"
     assert "JSON" in (finding.problem or "")
+
+
+ORDER = '{"order_id": "O1", "status": "open", "items": {"a": 1}, "by": "u1"}'
+
+
+def test_a_known_world_serves_the_next_trajectory_and_remembers_nothing(shop):
+    with known_world(shop) as first:
+        first.see_message(1, "user", "Cancel O1.")
+        first.see_result(3, "get_order", {}, ORDER, False)
+        seen = check_known(first, "cancel_order", CANCEL)
+        assert verdicts(seen)["cancel.open"] == "kept"
+    with known_world(shop) as second:
+        assert second is first
+        assert verdicts(check_known(second, "cancel_order", CANCEL)) == {
+            "cancel.open": "unknown",
+            "found.first": "violated",
+        }
+        second.see_result(9, "get_order", {}, ORDER, False)
+        again = check_known(second, "cancel_order", CANCEL)
+        assert {cell.step for finding in again for cell in finding.cells} == {9}
+    with known_world(shop.model_copy()) as other:
+        assert other is not first
+
+
+def test_a_known_world_that_failed_is_not_used_again(shop):
+    with pytest.raises(RuntimeError), known_world(shop) as failed:
+        raise RuntimeError
+    with known_world(shop) as next_one:
+        assert next_one is not failed
